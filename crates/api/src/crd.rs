@@ -1,0 +1,13 @@
+//! CustomResourceDefinitions, made from the types.
+
+mod definition;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+pub use definition::{Column, Definition, Version};
+
+/// Every CustomResourceDefinition that Herdsman installs, in the order in which they are listed in the manifests.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    let groups = [crate::rke::v1::definitions()];
+    groups.into_iter().flatten().map(Definition::build).collect()
+}

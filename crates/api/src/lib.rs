@@ -1,0 +1,22 @@
+//! Every Kubernetes kind that Herdsman serves, reads or writes, with the names and labels that tie them together.
+//!
+//! No IO and no async. One module per API group, one submodule per version:
+//!
+//! | module | group |
+//! |---|---|
+//! | [`rke`] | `rke.cattle.io` |
+//!
+//! Around them: [`crd`] turns the types into CustomResourceDefinitions, [`overlay`] carries changes onto documents
+//! whose every field we do not know.
+
+#[macro_use]
+mod kind;
+
+pub mod crd;
+pub mod overlay;
+pub mod rke;
+mod schema;
+mod wire;
+
+pub use kind::{Kind, Scope};
+pub use wire::Tracked;

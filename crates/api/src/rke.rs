@@ -1,0 +1,3 @@
+//! `rke.cattle.io`: Rancher's Cluster API providers for RKE2 and K3s.
+
+pub mod v1;

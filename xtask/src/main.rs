@@ -1,0 +1,2 @@
+//! The one task runner.
+fn main() {}
