@@ -184,6 +184,6 @@ macro_rules! kind {
 
 /// kube's scope markers under the names that [`kind!`] takes.
 pub(crate) mod resource_scope {
-    pub type Namespaced = k8s_openapi::NamespaceResourceScope;
-    pub type Cluster = k8s_openapi::ClusterResourceScope;
+    pub(crate) type Namespaced = k8s_openapi::NamespaceResourceScope;
+    pub(crate) type Cluster = k8s_openapi::ClusterResourceScope;
 }

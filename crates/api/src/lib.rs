@@ -13,10 +13,12 @@
 mod kind;
 
 pub mod crd;
+mod duration;
 pub mod overlay;
 pub mod rke;
 mod schema;
 mod wire;
 
+pub use duration::GoDuration;
 pub use kind::{Kind, Scope};
 pub use wire::Tracked;

@@ -8,8 +8,8 @@
 //! - a default that the API server fills in is said with `extend("x-default" = ..)`: Rust's own defaults are not
 //!   part of the API.
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 /// How optional fields treat an explicit null.
@@ -41,8 +41,13 @@ pub(crate) fn structural<T: JsonSchema>(nulls: Nulls) -> Value {
         }
     }
     let mut schema = Rewriter { definitions, nulls }.rewrite(root);
-    if let Some(schema) = schema.as_object_mut() {
-        schema.remove("nullable");
+    // What makes an object an object is never null.
+    for field in ["apiVersion", "kind", "metadata"] {
+        if let Some(field) =
+            schema.pointer_mut(&format!("/properties/{field}")).and_then(Value::as_object_mut)
+        {
+            field.remove("nullable");
+        }
     }
     schema
 }
@@ -86,12 +91,10 @@ impl Rewriter {
     }
 
     fn rewrite_object(&self, mut schema: Map<String, Value>) -> Value {
-        let mut nullable = false;
         loop {
             if let Some(Value::String(reference)) = schema.remove("$ref") {
                 self.inline(&mut schema, &reference);
             } else if let Some(inner) = take_optional(&mut schema) {
-                nullable = true;
                 merge_under(&mut schema, inner);
             } else if let Some(Value::Array(mut all)) = schema.remove("allOf") {
                 all.drain(..).filter_map(into_object).for_each(|part| merge_under(&mut schema, part));
@@ -99,12 +102,9 @@ impl Rewriter {
                 break;
             }
         }
-        nullable |= take_null_type(&mut schema);
+        remove_null_type(&mut schema);
         tidy(&mut schema);
         self.rewrite_children(&mut schema);
-        if nullable && self.nulls == Nulls::Taken {
-            schema.insert("nullable".into(), json!(true));
-        }
         Value::Object(schema)
     }
 
@@ -116,24 +116,30 @@ impl Rewriter {
     }
 
     fn rewrite_children(&self, schema: &mut Map<String, Value>) {
+        let required = schema.get("required").cloned().unwrap_or_default();
+        let is_required =
+            |name: &str| required.as_array().is_some_and(|names| names.iter().any(|one| one == name));
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            for property in properties.values_mut() {
+            for (name, property) in properties {
                 *property = self.rewrite(property.take());
+                if self.nulls == Nulls::Taken && !is_required(name) {
+                    property["nullable"] = json!(true);
+                }
             }
         }
         if let Some(items) = schema.get_mut("items") {
-            *items = without_nullable(self.rewrite(items.take()));
+            *items = self.rewrite(items.take());
         }
         match schema.remove("additionalProperties") {
             Some(Value::Bool(true)) => {
                 schema.insert("x-kubernetes-preserve-unknown-fields".into(), json!(true));
             }
             Some(values @ Value::Object(_)) => {
-                schema.insert("additionalProperties".into(), without_nullable(self.rewrite(values)));
+                schema.insert("additionalProperties".into(), self.rewrite(values));
             }
             _ => {}
         }
-        if *schema == Map::new() || is_anything(schema) {
+        if is_anything(schema) {
             schema.insert("x-kubernetes-preserve-unknown-fields".into(), json!(true));
         }
     }
@@ -142,13 +148,6 @@ impl Rewriter {
 /// Whether a schema says nothing of the value's shape.
 fn is_anything(schema: &Map<String, Value>) -> bool {
     !schema.contains_key("type") && !schema.keys().any(|key| key.starts_with("x-kubernetes-"))
-}
-
-fn without_nullable(mut schema: Value) -> Value {
-    if let Some(schema) = schema.as_object_mut() {
-        schema.remove("nullable");
-    }
-    schema
 }
 
 fn into_object(value: Value) -> Option<Map<String, Value>> {
@@ -177,21 +176,22 @@ fn take_optional(schema: &mut Map<String, Value>) -> Option<Map<String, Value>> 
 }
 
 /// `type: [X, null]` is the other spelling.
-fn take_null_type(schema: &mut Map<String, Value>) -> bool {
-    let Some(Value::Array(types)) = schema.get("type") else { return false };
-    let kept: Vec<Value> = types.iter().filter(|name| *name != "null").cloned().collect();
-    let nullable = kept.len() < types.len();
-    if let [only] = kept.as_slice() {
+fn remove_null_type(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(types)) = schema.get_mut("type") else { return };
+    types.retain(|name| name != "null");
+    if let [only] = types.as_slice() {
         let only = only.clone();
         schema.insert("type".into(), only);
     }
-    nullable
 }
 
 /// Removes what the structural dialect has no word for and spells the rest its way.
 fn tidy(schema: &mut Map<String, Value>) {
     for key in ["$schema", "title", "default", DEFINITIONS] {
         schema.remove(key);
+    }
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = plain_text(description);
     }
     if let Some(default) = schema.remove("x-default") {
         schema.insert("default".into(), default);
@@ -209,5 +209,96 @@ fn tidy(schema: &mut Map<String, Value>) {
         schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint"));
     if unsigned {
         schema.remove("format");
+    }
+}
+
+/// A documentation comment as running text: paragraphs unwrapped, links reduced to what they show.
+fn plain_text(comment: &str) -> String {
+    let paragraphs: Vec<String> =
+        comment.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+    let mut text = String::new();
+    let joined = paragraphs.join("\n\n");
+    let mut rest = joined.as_str();
+    while let Some((before, link)) = rest.split_once('[') {
+        let Some((shown, after)) = link.split_once(']') else { break };
+        text.push_str(before);
+        if shown.starts_with('`') {
+            text.push_str(shown.trim_matches('`'));
+        } else {
+            text.push_str(&format!("[{shown}]"));
+        }
+        rest = match after.strip_prefix('(').and_then(|target| target.split_once(')')) {
+            Some((_, tail)) if shown.starts_with('`') => tail,
+            _ => after,
+        };
+    }
+    text + rest
+}
+
+/// A list of `metav1.Condition`, limited as every CAPI-style status limits it.
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 32,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "message": { "type": "string", "maxLength": 32768 },
+                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
+                "reason": {
+                    "type": "string", "minLength": 1, "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "type": {
+                    "type": "string", "maxLength": 316,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_become_plain_text() {
+        let cases = [
+            ("one\nline", "one line"),
+            ("two\n\nparagraphs\nhere", "two\n\nparagraphs here"),
+            ("see [`Other`] and [`this`](Self::this).", "see Other and this."),
+            ("a range [1-3] stays", "a range [1-3] stays"),
+            ("an open [ stays", "an open [ stays"),
+        ];
+        for (comment, expected) in cases {
+            assert_eq!(plain_text(comment), expected);
+        }
+    }
+
+    #[test]
+    fn optional_fields_take_nulls_only_where_asked() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        #[schemars(extend("required" = ["name"]))]
+        struct Example {
+            name: String,
+            /// How many.
+            #[schemars(extend("x-default" = 3))]
+            count: Option<u16>,
+            free: Value,
+        }
+        let count = json!({"type": "integer", "minimum": 0, "maximum": 65535, "description": "How many.", "default": 3});
+        let strict = structural::<Example>(Nulls::Refused);
+        assert_eq!(strict["properties"]["count"], count);
+        assert_eq!(strict["properties"]["free"], json!({"x-kubernetes-preserve-unknown-fields": true}));
+        let lenient = structural::<Example>(Nulls::Taken);
+        assert_eq!(lenient["properties"]["count"]["nullable"], json!(true));
+        assert_eq!(lenient["properties"]["name"], json!({"type": "string"}));
     }
 }

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     ServiceReference, WebhookClientConfig, WebhookConversion,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::schema::{self, Nulls};
 use crate::{Kind, Scope};
@@ -265,32 +265,4 @@ fn owned_list(items: &[&'static str]) -> Option<Vec<String>> {
 
 fn owned_labels(labels: &BTreeMap<&'static str, &'static str>) -> Option<BTreeMap<String, String>> {
     (!labels.is_empty()).then(|| labels.iter().map(|(&key, &value)| (key.into(), value.into())).collect())
-}
-
-/// A list of `metav1.Condition`, limited as every CAPI-style status limits it.
-pub(crate) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "array",
-        "maxItems": 32,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": json!({
-            "type": "object",
-            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
-            "properties": {
-                "lastTransitionTime": { "type": "string", "format": "date-time" },
-                "message": { "type": "string", "maxLength": 32768 },
-                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
-                "reason": {
-                    "type": "string", "minLength": 1, "maxLength": 1024,
-                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-                },
-                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
-                "type": {
-                    "type": "string", "maxLength": 316,
-                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
-                },
-            },
-        }),
-    })
 }
