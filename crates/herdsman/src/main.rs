@@ -1,7 +1,10 @@
 //! The `herdsman` command.
 
-fn main() {
-    for crd in api::crd::all() {
-        println!("{}", serde_json::to_string_pretty(&crd).unwrap_or_default());
-    }
+mod cli;
+mod crds;
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    cli::Cli::parse().run()
 }

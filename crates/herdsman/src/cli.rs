@@ -1,0 +1,58 @@
+//! The command line: what can be asked, and what is called for it.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Parser, Subcommand};
+
+use crate::crds;
+
+/// RKE2 and K3s clusters from one declarative object, managed for life.
+#[derive(Debug, Parser)]
+#[command(name = "herdsman", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the CustomResourceDefinitions as YAML, or install them
+    Crds {
+        #[command(subcommand)]
+        action: Option<CrdsAction>,
+    },
+    /// Start everything and create a first cluster (not built yet)
+    Quickstart,
+}
+
+#[derive(Debug, Subcommand)]
+enum CrdsAction {
+    /// Install or update them in the cluster of the current kubeconfig, and wait until they are served
+    Install,
+}
+
+impl Cli {
+    /// Runs the command: 0 on success, 1 on failure with the reason on stderr. (clap ends with 2 on wrong usage.)
+    pub(crate) fn run(self) -> ExitCode {
+        let outcome = match self.command {
+            Command::Crds { action: None } => crds::print(),
+            Command::Crds { action: Some(CrdsAction::Install) } => crds::install(),
+            Command::Quickstart => quickstart(),
+        };
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+fn quickstart() -> anyhow::Result<()> {
+    bail!(
+        "quickstart is not built yet: this version has the API types and their CRDs, and no controllers. \
+         `herdsman crds` prints the CRDs, `herdsman crds install` puts them into the current kubeconfig's cluster."
+    )
+}

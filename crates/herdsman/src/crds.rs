@@ -1,0 +1,74 @@
+//! `herdsman crds`: the CustomResourceDefinitions, printed or installed.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clock::{Deadline, SystemClock};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt as _};
+
+/// Who owns the fields that the installer writes.
+const FIELD_MANAGER: &str = "herdsman";
+/// The API server needs well under a second to serve a new kind; a loaded one gets half a minute.
+const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+
+/// Prints all of them as one YAML stream.
+pub(crate) fn print() -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for crd in api::crd::all() {
+        let yaml = serde_saphyr::to_string(&crd).context("writing a CRD as YAML")?;
+        match write!(out, "---\n{yaml}") {
+            // The reader has seen enough: `herdsman crds | head`.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written.context("writing to stdout")?,
+        }
+    }
+    Ok(())
+}
+
+/// Installs or updates all of them by server-side apply and waits until each is served.
+pub(crate) fn install() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = Client::try_default().await.context(
+            "no cluster to install into: set KUBECONFIG, or have a ~/.kube/config, or run inside a cluster",
+        )?;
+        let crds = Api::<CustomResourceDefinition>::all(client);
+        let all = api::crd::all();
+        for crd in &all {
+            apply(&crds, crd).await?;
+        }
+        for crd in &all {
+            wait_established(&crds, &crd.name_any()).await?;
+            println!("{}", crd.name_any());
+        }
+        Ok(())
+    })
+}
+
+async fn apply(crds: &Api<CustomResourceDefinition>, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let name = crd.name_any();
+    crds.patch(&name, &params, &Patch::Apply(crd)).await.with_context(|| format!("installing {name}"))?;
+    Ok(())
+}
+
+async fn wait_established(crds: &Api<CustomResourceDefinition>, name: &str) -> anyhow::Result<()> {
+    let deadline = Deadline::after(&SystemClock, ESTABLISHED_WITHIN);
+    loop {
+        let crd = crds.get(name).await.with_context(|| format!("reading {name}"))?;
+        let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+        if conditions.iter().any(|condition| condition.type_ == "Established" && condition.status == "True") {
+            return Ok(());
+        }
+        if deadline.passed(&SystemClock) {
+            let refused = conditions.iter().find(|condition| condition.status == "False");
+            let reason = refused.and_then(|condition| condition.message.clone()).unwrap_or_default();
+            bail!("{name} is installed but not served after {} s: {reason}", ESTABLISHED_WITHIN.as_secs());
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
