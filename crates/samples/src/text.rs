@@ -1,0 +1,35 @@
+//! Strings that fit a schema's format, pattern and length.
+
+use proptest::prelude::*;
+use proptest::string::string_regex;
+use serde_json::Value;
+
+/// Without a limit, strings stay this short.
+const USUAL_LENGTH: u64 = 12;
+
+pub(crate) fn strings(schema: &Value) -> BoxedStrategy<Value> {
+    if schema["format"] == "date-time" {
+        // Whole seconds: Kubernetes keeps no finer ones.
+        return (0..4_000_000_000_i64)
+            .prop_filter_map("a year out of range", |second| jiff::Timestamp::from_second(second).ok())
+            .prop_map(|time| Value::from(time.to_string()))
+            .boxed();
+    }
+    let least = schema["minLength"].as_u64().unwrap_or(0);
+    let most = schema["maxLength"].as_u64().unwrap_or(u64::MAX);
+    let fits = move |text: &String| (least..=most).contains(&(text.chars().count() as u64));
+    match schema["pattern"].as_str().and_then(|pattern| string_regex(unanchored(pattern)).ok()) {
+        Some(matching) => matching.prop_filter("length", fits).prop_map(Value::from).boxed(),
+        None => {
+            let longest = most.min(least.max(USUAL_LENGTH));
+            let pattern = format!("[a-zA-Z0-9./-]{{{least},{longest}}}");
+            let any = string_regex(&pattern).expect("a character class with a length is a pattern");
+            any.prop_map(Value::from).boxed()
+        }
+    }
+}
+
+/// proptest makes whole matches; anchors say the same and are not understood.
+fn unanchored(pattern: &str) -> &str {
+    pattern.trim_start_matches('^').trim_end_matches('$')
+}
