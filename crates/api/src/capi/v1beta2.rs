@@ -28,9 +28,7 @@ pub use common::{
     V1Beta1Conditions, V1Beta1Failure,
 };
 pub(crate) use definitions::definitions;
-pub use drain_rule::{
-    DrainConfig, MachineDrainRule, MachineDrainRuleSpec, MachineSelector, PodSelector,
-};
+pub use drain_rule::{DrainConfig, MachineDrainRule, MachineDrainRuleSpec, MachineSelector, PodSelector};
 pub use health_check::{
     HealthChecks, MachineHealthCheck, MachineHealthCheckSpec, MachineHealthCheckStatus, Remediation,
     RemediationTemplateReference, RemediationTrigger, UnhealthyMachineCondition, UnhealthyNodeCondition,
