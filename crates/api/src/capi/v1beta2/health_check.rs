@@ -121,7 +121,7 @@ pub struct RemediationTrigger {
     /// there is a range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unhealthy_less_than_or_equal_to: Option<IntOrString>,
-    /// The number of unhealthy machines is in this range, bounds included, as in `[3-5]`.
+    /// Between so many and so many are unhealthy, bounds included, as in `[3-5]`.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 32), regex(pattern = pattern::RANGE))]
     pub unhealthy_in_range: String,
