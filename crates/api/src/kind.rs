@@ -134,9 +134,9 @@ macro_rules! kind {
             $( $(#[$field_attribute:meta])* pub $field:ident : $Type:ty ),* $(,)?
         }
     ) => {
-        $(#[$attribute])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "camelCase", default)]
+        $(#[$attribute])*
         pub struct $Name {
             #[doc = concat!("Always `", $group, "/", $version, "`.")]
             pub api_version: $crate::kind::ApiVersion<$Name>,
@@ -185,5 +185,6 @@ macro_rules! kind {
 /// kube's scope markers under the names that [`kind!`] takes.
 pub(crate) mod resource_scope {
     pub(crate) type Namespaced = k8s_openapi::NamespaceResourceScope;
+    #[allow(dead_code, reason = "the macro takes either scope, whether or not there are kinds of both")]
     pub(crate) type Cluster = k8s_openapi::ClusterResourceScope;
 }

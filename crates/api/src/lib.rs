@@ -4,6 +4,7 @@
 //!
 //! | module | group |
 //! |---|---|
+//! | [`capi`] | `cluster.x-k8s.io` |
 //! | [`rke`] | `rke.cattle.io` |
 //!
 //! Around them: [`crd`] turns the types into CustomResourceDefinitions, [`overlay`] carries changes onto documents
@@ -12,6 +13,7 @@
 #[macro_use]
 mod kind;
 
+pub mod capi;
 pub mod crd;
 mod duration;
 pub mod overlay;

@@ -1,0 +1,126 @@
+use super::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet};
+use crate::crd::{Column, Definition, Version};
+
+const AVAILABLE: &str = r#".status.conditions[?(@.type=="Available")].status"#;
+const PAUSED: &str = r#".status.conditions[?(@.type=="Paused")].status"#;
+
+/// The definitions of this group, stored in this version.
+pub(crate) fn definitions() -> Vec<Definition> {
+    vec![
+        core(Definition::of::<Cluster>(Version::of::<Cluster>().columns(cluster_columns())))
+            .short_names(["cl"]),
+        core(Definition::of::<Machine>(Version::of::<Machine>().columns(machine_columns())))
+            .short_names(["ma"]),
+        core(Definition::of::<MachineSet>(
+            Version::of::<MachineSet>().with_scale().columns(machine_set_columns()),
+        ))
+        .short_names(["ms"]),
+        core(Definition::of::<MachineDeployment>(
+            Version::of::<MachineDeployment>().with_scale().columns(machine_deployment_columns()),
+        ))
+        .short_names(["md"]),
+        core(Definition::of::<MachineHealthCheck>(
+            Version::of::<MachineHealthCheck>().columns(health_check_columns()),
+        ))
+        .short_names(["mhc", "mhcs"]),
+        core(Definition::of::<MachineDrainRule>(
+            Version::of::<MachineDrainRule>().without_status().columns(drain_rule_columns()),
+        )),
+    ]
+}
+
+/// clusterctl finds the kinds that it moves, and whose they are, by these labels.
+fn core(definition: Definition) -> Definition {
+    definition
+        .categories(["cluster-api"])
+        .label("clusterctl.cluster.x-k8s.io", "")
+        .label("cluster.x-k8s.io/provider", "cluster-api")
+}
+
+fn cluster_columns() -> Vec<Column> {
+    vec![
+        Column::string("ClusterClass", ".spec.topology.classRef.name"),
+        Column::string("Available", AVAILABLE),
+        Column::integer("CP Desired", ".status.controlPlane.desiredReplicas"),
+        Column::integer("CP Current", ".status.controlPlane.replicas").wide(),
+        Column::integer("CP Ready", ".status.controlPlane.readyReplicas").wide(),
+        Column::integer("CP Available", ".status.controlPlane.availableReplicas"),
+        Column::integer("CP Up-to-date", ".status.controlPlane.upToDateReplicas"),
+        Column::integer("W Desired", ".status.workers.desiredReplicas"),
+        Column::integer("W Current", ".status.workers.replicas").wide(),
+        Column::integer("W Ready", ".status.workers.readyReplicas").wide(),
+        Column::integer("W Available", ".status.workers.availableReplicas"),
+        Column::integer("W Up-to-date", ".status.workers.upToDateReplicas"),
+        Column::string("Paused", PAUSED).wide(),
+        Column::string("Phase", ".status.phase"),
+        Column::age(),
+        Column::string("Version", ".spec.topology.version"),
+    ]
+}
+
+fn machine_columns() -> Vec<Column> {
+    vec![
+        Column::string("Cluster", ".spec.clusterName"),
+        Column::string("Node Name", ".status.nodeRef.name"),
+        Column::string("Provider ID", ".spec.providerID").wide(),
+        Column::string("Failure domain", ".status.failureDomain"),
+        Column::string("Ready", r#".status.conditions[?(@.type=="Ready")].status"#),
+        Column::string("Available", AVAILABLE),
+        Column::string("Up-to-date", r#".status.conditions[?(@.type=="UpToDate")].status"#),
+        Column::string("Internal-IP", r#".status.addresses[?(@.type=="InternalIP")].address"#).wide(),
+        Column::string("External-IP", r#".status.addresses[?(@.type=="ExternalIP")].address"#).wide(),
+        Column::string("OS-Image", ".status.nodeInfo.osImage").wide(),
+        Column::string("Paused", PAUSED).wide(),
+        Column::string("Phase", ".status.phase"),
+        Column::age(),
+        Column::string("Version", ".spec.version"),
+    ]
+}
+
+fn machine_set_columns() -> Vec<Column> {
+    vec![
+        Column::string("Cluster", ".spec.clusterName"),
+        Column::integer("Desired", ".spec.replicas"),
+        Column::integer("Current", ".status.replicas"),
+        Column::integer("Ready", ".status.readyReplicas"),
+        Column::integer("Available", ".status.availableReplicas"),
+        Column::integer("Up-to-date", ".status.upToDateReplicas"),
+        Column::string("Paused", PAUSED).wide(),
+        Column::age(),
+        Column::string("Version", ".spec.template.spec.version"),
+    ]
+}
+
+fn machine_deployment_columns() -> Vec<Column> {
+    vec![
+        Column::string("Cluster", ".spec.clusterName"),
+        Column::string("Available", AVAILABLE),
+        Column::integer("Desired", ".spec.replicas"),
+        Column::integer("Current", ".status.replicas"),
+        Column::integer("Ready", ".status.readyReplicas"),
+        Column::integer("Available", ".status.availableReplicas"),
+        Column::integer("Up-to-date", ".status.upToDateReplicas"),
+        Column::string("Paused", PAUSED).wide(),
+        Column::string("Phase", ".status.phase"),
+        Column::age(),
+        Column::string("Version", ".spec.template.spec.version"),
+    ]
+}
+
+fn health_check_columns() -> Vec<Column> {
+    vec![
+        Column::string("Cluster", ".spec.clusterName"),
+        Column::integer("Replicas", ".status.expectedMachines"),
+        Column::integer("Healthy", ".status.currentHealthy"),
+        Column::string("Paused", PAUSED).wide(),
+        Column::age(),
+    ]
+}
+
+fn drain_rule_columns() -> Vec<Column> {
+    vec![
+        Column::string("Behavior", ".spec.drain.behavior"),
+        Column::string("Order", ".spec.drain.order"),
+        Column::age(),
+    ]
+}

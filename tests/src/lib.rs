@@ -1,0 +1,3 @@
+//! What the suites in `tests/tests` share.
+
+pub mod schema_diff;

@@ -1,0 +1,128 @@
+//! Our definitions of Cluster API's kinds have the structure of upstream's, read from upstream's Go module.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use suites::schema_diff::differences;
+
+/// The release that we are like.
+const MODULE: &str = "sigs.k8s.io/cluster-api@v1.14.0";
+/// Where the module keeps its definitions.
+const DIRECTORIES: [&str; 2] = ["core/config/crd/bases", "cmd/clusterctl/config/crd/bases"];
+/// Groups of which every kind that we have has to be upstream's too.
+const GROUPS: [&str; 3] = ["cluster.x-k8s.io", "ipam.cluster.x-k8s.io", "clusterctl.cluster.x-k8s.io"];
+
+/// A difference that stays.
+struct Kept {
+    /// The difference, without the kind's plural at its beginning.
+    difference: &'static str,
+    /// The kinds that have it, by their plurals.
+    kinds: &'static [&'static str],
+    /// Why it stays.
+    reason: &'static str,
+}
+
+const KEPT: [Kept; 2] = [
+    Kept {
+        difference: r#" v1beta1: version ours=absent upstream="served""#,
+        kinds: &[
+            "clusters",
+            "machinedeployments",
+            "machinedrainrules",
+            "machinehealthchecks",
+            "machines",
+            "machinesets",
+        ],
+        reason: "added separately",
+    },
+    Kept {
+        difference: r#" v1beta2 .status.nodeInfo.runningInUserNamespace: field ours="boolean" upstream=absent"#,
+        kinds: &["machines"],
+        reason: "copied from the Node, which has it from Kubernetes 1.37 on; upstream is built with an older one",
+    },
+];
+
+#[test]
+fn definitions_have_the_structure_of_upstreams() -> Result<()> {
+    let module = match module() {
+        Ok(module) => module,
+        Err(reason) => {
+            println!("skip upstream_structure: {reason}");
+            return Ok(());
+        }
+    };
+    let upstream = upstream_definitions(&module)?;
+    let mut kept: BTreeMap<String, &str> = kept_lines();
+    let mut unexpected = Vec::new();
+    let ours = our_definitions()?;
+    ensure!(ours.contains_key("clusters.cluster.x-k8s.io"), "nothing to compare");
+    for (name, ours) in &ours {
+        let upstream = upstream.get(name).with_context(|| format!("upstream has no {name}"))?;
+        for line in differences(ours, upstream) {
+            match kept.remove(&line) {
+                Some(reason) => println!("kept ({reason}): {line}"),
+                None => unexpected.push(line),
+            }
+        }
+    }
+    unexpected
+        .extend(kept.keys().map(|line| format!("listed as kept, but there is no such difference: {line}")));
+    ensure!(unexpected.is_empty(), "{} differences:\n{}", unexpected.len(), unexpected.join("\n"));
+    Ok(())
+}
+
+fn kept_lines() -> BTreeMap<String, &'static str> {
+    let lines =
+        |kept: Kept| kept.kinds.iter().map(move |kind| (format!("{kind}{}", kept.difference), kept.reason));
+    KEPT.into_iter().flat_map(lines).collect()
+}
+
+/// The directory of upstream's module, or why there is none.
+fn module() -> Result<PathBuf, String> {
+    let directory = match env::var_os("HERDSMAN_CAPI_MODULE") {
+        Some(directory) => PathBuf::from(directory),
+        None => go_module_cache()?.join(MODULE),
+    };
+    match directory.is_dir() {
+        true => Ok(directory),
+        false => Err(format!("no directory {}", directory.display())),
+    }
+}
+
+fn go_module_cache() -> Result<PathBuf, String> {
+    let output = Command::new("go").args(["env", "GOMODCACHE"]).output();
+    let output =
+        output.map_err(|error| format!("HERDSMAN_CAPI_MODULE is not set and go does not run: {error}"))?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+/// Upstream's definitions by name.
+fn upstream_definitions(module: &Path) -> Result<BTreeMap<String, Value>> {
+    let mut definitions = BTreeMap::new();
+    for directory in DIRECTORIES.map(|directory| module.join(directory)) {
+        for entry in fs::read_dir(&directory).with_context(|| directory.display().to_string())? {
+            let path = entry?.path();
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            let definition: Value =
+                serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;
+            let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            definitions.insert(name, definition);
+        }
+    }
+    Ok(definitions)
+}
+
+/// Our definitions of upstream's groups, by name.
+fn our_definitions() -> Result<BTreeMap<String, Value>> {
+    let ours =
+        api::crd::all().into_iter().filter(|definition| GROUPS.contains(&definition.spec.group.as_str()));
+    ours.map(|definition| {
+        let name = definition.metadata.name.clone().unwrap_or_default();
+        Ok((name, serde_json::to_value(definition)?))
+    })
+    .collect()
+}
