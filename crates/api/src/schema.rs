@@ -23,6 +23,9 @@ pub(crate) enum Nulls {
 
 /// Where schemars puts the types that it refers to.
 const DEFINITIONS: &str = "$defs";
+/// Lists in Kubernetes' own types that have one owner each, by type and field.
+const ATOMIC_LISTS: [(&str, &str); 2] =
+    [("LabelSelector", "matchExpressions"), ("LabelSelectorRequirement", "values")];
 /// Prefix of the schema names of Kubernetes' own types.
 const KUBERNETES: &str = "io.k8s.";
 
@@ -69,10 +72,27 @@ fn remove_descriptions(schema: &mut Value) {
 /// Adds what the Go types' markers say and the Rust types do not carry.
 fn complete_kubernetes_type(name: &str, schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
-    let atomic =
-        ["ObjectReference", "LabelSelector", "LocalObjectReference", "SecretKeySelector", "NodeSelector"];
+    let atomic = [
+        "ObjectReference",
+        "LabelSelector",
+        "LocalObjectReference",
+        "TypedLocalObjectReference",
+        "SecretKeySelector",
+        "NodeSelector",
+    ];
     if atomic.iter().any(|kind| name.ends_with(&format!(".{kind}"))) {
         schema.insert("x-kubernetes-map-type".into(), json!("atomic"));
+    }
+    for (kind, list) in ATOMIC_LISTS {
+        let list = schema.get_mut("properties").and_then(|properties| properties.get_mut(list));
+        if let Some(list) = list.filter(|_| name.ends_with(&format!(".{kind}"))) {
+            list["x-kubernetes-list-type"] = json!("atomic");
+        }
+    }
+    if name.ends_with(".LocalObjectReference") {
+        // In Go the name may be left out, and the API server then writes it as empty.
+        schema.remove("required");
+        schema["properties"]["name"]["x-default"] = json!("");
     }
 }
 
@@ -279,6 +299,39 @@ mod tests {
         for (comment, expected) in cases {
             assert_eq!(plain_text(comment), expected);
         }
+    }
+
+    #[test]
+    fn kubernetes_types_get_their_markers() {
+        use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Example {
+            selector: Option<LabelSelector>,
+        }
+        let schema = structural::<Example>(Nulls::Refused);
+        let selector = &schema["properties"]["selector"];
+        assert_eq!(selector["x-kubernetes-map-type"], "atomic");
+        let expressions = &selector["properties"]["matchExpressions"];
+        assert_eq!(expressions["x-kubernetes-list-type"], "atomic");
+        assert_eq!(expressions["items"]["properties"]["values"]["x-kubernetes-list-type"], "atomic");
+        assert_eq!(expressions["description"], Value::Null, "Kubernetes' words are not ours");
+    }
+
+    #[test]
+    fn a_local_reference_may_lack_its_name() {
+        use k8s_openapi::api::core::v1::LocalObjectReference;
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Example {
+            reference: LocalObjectReference,
+        }
+        let schema = structural::<Example>(Nulls::Refused);
+        let reference = json!({
+            "type": "object", "x-kubernetes-map-type": "atomic",
+            "properties": {"name": {"type": "string", "default": ""}},
+        });
+        assert_eq!(schema["properties"]["reference"], reference);
     }
 
     #[test]
