@@ -4,6 +4,9 @@
 //!
 //! | module | group |
 //! |---|---|
+//! | [`capi`] | `cluster.x-k8s.io` |
+//! | [`clusterctl`] | `clusterctl.cluster.x-k8s.io` |
+//! | [`ipam`] | `ipam.cluster.x-k8s.io` |
 //! | [`rke`] | `rke.cattle.io` |
 //!
 //! Around them: [`crd`] turns the types into CustomResourceDefinitions, [`overlay`] carries changes onto documents
@@ -12,8 +15,11 @@
 #[macro_use]
 mod kind;
 
+pub mod capi;
+pub mod clusterctl;
 pub mod crd;
 mod duration;
+pub mod ipam;
 pub mod overlay;
 pub mod rke;
 mod schema;
