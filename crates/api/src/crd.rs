@@ -8,6 +8,11 @@ pub use definition::{Column, Definition, Version};
 
 /// Every CustomResourceDefinition that Herdsman installs, in the order in which they are listed in the manifests.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let groups = [crate::capi::v1beta2::definitions(), crate::rke::v1::definitions()];
+    let groups = [
+        crate::capi::v1beta2::definitions(),
+        crate::ipam::definitions(),
+        crate::clusterctl::v1alpha3::definitions(),
+        crate::rke::v1::definitions(),
+    ];
     groups.into_iter().flatten().map(Definition::build).collect()
 }

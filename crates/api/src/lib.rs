@@ -5,6 +5,8 @@
 //! | module | group |
 //! |---|---|
 //! | [`capi`] | `cluster.x-k8s.io` |
+//! | [`clusterctl`] | `clusterctl.cluster.x-k8s.io` |
+//! | [`ipam`] | `ipam.cluster.x-k8s.io` |
 //! | [`rke`] | `rke.cattle.io` |
 //!
 //! Around them: [`crd`] turns the types into CustomResourceDefinitions, [`overlay`] carries changes onto documents
@@ -14,8 +16,10 @@
 mod kind;
 
 pub mod capi;
+pub mod clusterctl;
 pub mod crd;
 mod duration;
+pub mod ipam;
 pub mod overlay;
 pub mod rke;
 mod schema;

@@ -72,8 +72,14 @@ fn remove_descriptions(schema: &mut Value) {
 /// Adds what the Go types' markers say and the Rust types do not carry.
 fn complete_kubernetes_type(name: &str, schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
-    let atomic =
-        ["ObjectReference", "LabelSelector", "LocalObjectReference", "SecretKeySelector", "NodeSelector"];
+    let atomic = [
+        "ObjectReference",
+        "LabelSelector",
+        "LocalObjectReference",
+        "TypedLocalObjectReference",
+        "SecretKeySelector",
+        "NodeSelector",
+    ];
     if atomic.iter().any(|kind| name.ends_with(&format!(".{kind}"))) {
         schema.insert("x-kubernetes-map-type".into(), json!("atomic"));
     }
@@ -82,6 +88,11 @@ fn complete_kubernetes_type(name: &str, schema: &mut Value) {
         if let Some(list) = list.filter(|_| name.ends_with(&format!(".{kind}"))) {
             list["x-kubernetes-list-type"] = json!("atomic");
         }
+    }
+    if name.ends_with(".LocalObjectReference") {
+        // In Go the name may be left out, and the API server then writes it as empty.
+        schema.remove("required");
+        schema["properties"]["name"]["x-default"] = json!("");
     }
 }
 
@@ -305,6 +316,22 @@ mod tests {
         assert_eq!(expressions["x-kubernetes-list-type"], "atomic");
         assert_eq!(expressions["items"]["properties"]["values"]["x-kubernetes-list-type"], "atomic");
         assert_eq!(expressions["description"], Value::Null, "Kubernetes' words are not ours");
+    }
+
+    #[test]
+    fn a_local_reference_may_lack_its_name() {
+        use k8s_openapi::api::core::v1::LocalObjectReference;
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Example {
+            reference: LocalObjectReference,
+        }
+        let schema = structural::<Example>(Nulls::Refused);
+        let reference = json!({
+            "type": "object", "x-kubernetes-map-type": "atomic",
+            "properties": {"name": {"type": "string", "default": ""}},
+        });
+        assert_eq!(schema["properties"]["reference"], reference);
     }
 
     #[test]

@@ -112,3 +112,11 @@ where
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
+
+/// Reads a document as a `T` that keeps every field of it.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_round_trips<T: Serialize + DeserializeOwned>(document: Value) {
+    let object = T::deserialize(&document).expect("the document is readable");
+    assert_eq!(serde_json::to_value(&object).expect("the object is writable"), document);
+}

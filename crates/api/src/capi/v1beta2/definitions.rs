@@ -1,4 +1,6 @@
 use super::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet};
+use crate::Kind;
+use crate::capi::v1beta1;
 use crate::crd::{Column, Definition, Version};
 
 const AVAILABLE: &str = r#".status.conditions[?(@.type=="Available")].status"#;
@@ -7,31 +9,36 @@ const PAUSED: &str = r#".status.conditions[?(@.type=="Paused")].status"#;
 /// The definitions of this group, stored in this version.
 pub(crate) fn definitions() -> Vec<Definition> {
     vec![
-        core(Definition::of::<Cluster>(Version::of::<Cluster>().columns(cluster_columns())))
+        core::<Cluster>(Version::of::<Cluster>().columns(cluster_columns()), v1beta1::cluster())
             .short_names(["cl"]),
-        core(Definition::of::<Machine>(Version::of::<Machine>().columns(machine_columns())))
+        core::<Machine>(Version::of::<Machine>().columns(machine_columns()), v1beta1::machine())
             .short_names(["ma"]),
-        core(Definition::of::<MachineSet>(
+        core::<MachineSet>(
             Version::of::<MachineSet>().with_scale().columns(machine_set_columns()),
-        ))
+            v1beta1::machine_set(),
+        )
         .short_names(["ms"]),
-        core(Definition::of::<MachineDeployment>(
+        core::<MachineDeployment>(
             Version::of::<MachineDeployment>().with_scale().columns(machine_deployment_columns()),
-        ))
+            v1beta1::machine_deployment(),
+        )
         .short_names(["md"]),
-        core(Definition::of::<MachineHealthCheck>(
+        core::<MachineHealthCheck>(
             Version::of::<MachineHealthCheck>().columns(health_check_columns()),
-        ))
+            v1beta1::machine_health_check(),
+        )
         .short_names(["mhc", "mhcs"]),
-        core(Definition::of::<MachineDrainRule>(
+        core::<MachineDrainRule>(
             Version::of::<MachineDrainRule>().without_status().columns(drain_rule_columns()),
-        )),
+            v1beta1::machine_drain_rule(),
+        ),
     ]
 }
 
 /// clusterctl finds the kinds that it moves, and whose they are, by these labels.
-fn core(definition: Definition) -> Definition {
-    definition
+fn core<K: Kind>(stored: Version, also_served: Version) -> Definition {
+    Definition::of::<K>(stored)
+        .also_served(also_served)
         .categories(["cluster-api"])
         .label("clusterctl.cluster.x-k8s.io", "")
         .label("cluster.x-k8s.io/provider", "cluster-api")

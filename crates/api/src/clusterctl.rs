@@ -1,0 +1,3 @@
+//! `clusterctl.cluster.x-k8s.io`: the inventory that clusterctl keeps of installed providers.
+
+pub mod v1alpha3;
