@@ -17,6 +17,7 @@ mod kind;
 
 pub mod capi;
 pub mod clusterctl;
+pub mod conversion;
 pub mod crd;
 mod duration;
 pub mod ipam;
