@@ -30,7 +30,7 @@ fn a_kubernetes_works_and_leaves_nothing_behind() {
     let directory = kubernetes.data_dir().to_owned();
     assert_eq!(processes.len(), 3);
     for (name, id) in &processes {
-        println!("{name}: {} MB resident", resident_megabytes(*id));
+        println!("{name}: {} MB resident", resident_megabytes(*id).unwrap());
     }
     kubernetes.stop();
     for (name, id) in processes {
@@ -50,8 +50,8 @@ fn without_a_controller_manager_nothing_acts_on_objects() {
     assert_eq!(accounts.unwrap(), "");
 }
 
-fn resident_megabytes(id: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
+fn resident_megabytes(id: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? / 1024)
 }

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use clock::{Entropy, SystemEntropy};
+
 const PREFIX: &str = "herdsman-kubernetes-";
 const LOCK: &str = "lock";
 
@@ -45,15 +47,13 @@ impl Drop for DataDirectory {
     }
 }
 
+/// A name is never used twice: a sweeper that is slow must not remove a newcomer of the same name.
 fn create_free(parent: &Path) -> io::Result<PathBuf> {
-    let mut number = 0;
-    loop {
-        let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            other => return other.map(|()| path),
-        }
-    }
+    let mut random = [0; 8];
+    SystemEntropy.fill(&mut random);
+    let path = parent.join(format!("{PREFIX}{:016x}", u64::from_le_bytes(random)));
+    DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
 }
 
 /// Locks before the file has its name, so that no other process ever sees it unlocked while we live.
