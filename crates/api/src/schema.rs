@@ -49,6 +49,10 @@ pub(crate) fn structural<T: JsonSchema>(nulls: Nulls) -> Value {
             field.remove("nullable");
         }
     }
+    // The API server knows what metadata is, and refuses a definition that adds so much as a description.
+    if let Some(metadata) = schema.pointer_mut("/properties/metadata") {
+        *metadata = json!({ "type": "object" });
+    }
     schema
 }
 
@@ -279,6 +283,12 @@ mod tests {
         for (comment, expected) in cases {
             assert_eq!(plain_text(comment), expected);
         }
+    }
+
+    #[test]
+    fn metadata_is_a_bare_object() {
+        let schema = structural::<crate::rke::v1::RKECluster>(Nulls::Taken);
+        assert_eq!(schema["properties"]["metadata"], json!({ "type": "object" }));
     }
 
     #[test]
