@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use crate::crds;
 use crate::report::{Report, Skips, Verdict};
 use crate::run::{cargo, program, root, succeed};
 use crate::tools::{CARGO_DENY, CARGO_MACHETE};
-use crate::{crds, lint};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     // The one check that may be left out says so: a database that cannot be fetched must not stop all work.
@@ -22,7 +22,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     report.suite("dependencies", || deny(&["bans", "licenses", "sources"]));
     report.suite("advisories", advisories);
     report.suite("unused", unused_dependencies);
-    report.suite("layout", || lint::layout::check(&root()));
+    report.suite("layout", || layout::check(&root()));
     report.suite("crds", || crds::check().map(|()| Verdict::Ran(String::new())));
     report.close()
 }

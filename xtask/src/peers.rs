@@ -1,5 +1,6 @@
 //! `cargo xtask peers`: get the real programs that tests run against.
 
+use std::io::Write;
 use std::time::Duration;
 
 use peers::Peer;
@@ -11,9 +12,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
 /// Gets every peer and prints where it is.
 pub(crate) fn provide_all() -> anyhow::Result<()> {
     for peer in Peer::ALL {
-        let provided = peer.provide()?;
-        let name = peer.name();
-        println!("peer {name} {} {} ({})", provided.version, provided.path.display(), took(provided.took));
+        // The name first: what follows may take minutes.
+        print!("peer {} ", peer.name());
+        std::io::stdout().flush()?;
+        let provided = peer.provide().inspect_err(|_| println!())?;
+        println!("{} {} ({})", provided.version, provided.path.display(), took(provided.took));
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub enum Unavailable {
     },
 }
 
-/// Whether this machine can have the peers, or has them.
+/// Whether this machine can have the peers.
 pub fn available() -> Result<(), Unavailable> {
     check(|program| find_program(program).is_some())
 }
