@@ -1,2 +1,25 @@
-//! The one task runner.
-fn main() {}
+//! The one task runner: `cargo xtask <task>`.
+
+mod bench;
+mod cli;
+mod crds;
+mod lint;
+mod peers;
+mod report;
+mod run;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -20,7 +20,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// What is known of a kind at compile time. Implemented by [`kind!`].
+/// What is known of a kind at compile time. Implemented by `kind!`.
 pub trait Kind: kube::Resource<DynamicType = ()> + JsonSchema {
     /// API group, such as `rke.cattle.io`.
     const GROUP: &'static str;

@@ -52,6 +52,10 @@ pub(crate) fn structural<T: JsonSchema>(nulls: Nulls) -> Value {
             field.remove("nullable");
         }
     }
+    // The API server knows what metadata is, and refuses a definition that adds so much as a description.
+    if let Some(metadata) = schema.pointer_mut("/properties/metadata") {
+        *metadata = json!({ "type": "object" });
+    }
     schema
 }
 
@@ -332,6 +336,12 @@ mod tests {
             "properties": {"name": {"type": "string", "default": ""}},
         });
         assert_eq!(schema["properties"]["reference"], reference);
+    }
+
+    #[test]
+    fn metadata_is_a_bare_object() {
+        let schema = structural::<crate::rke::v1::RKECluster>(Nulls::Taken);
+        assert_eq!(schema["properties"]["metadata"], json!({ "type": "object" }));
     }
 
     #[test]

@@ -1,0 +1,150 @@
+//! The peers there are.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clock::{Clock, SystemClock};
+
+use crate::cache::{self, Cache, Key};
+use crate::debian;
+use crate::go::{self, Build, Pin};
+
+/// The Debian package that brings etcd.
+const ETCD_PACKAGE: &str = "etcd-server";
+
+/// Why a peer cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cache refuses, or the builder that fills it failed.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// Go does not do it.
+    #[error(transparent)]
+    Go(#[from] go::Error),
+    /// Debian does not have it.
+    #[error(transparent)]
+    Debian(#[from] debian::Error),
+}
+
+/// A program or a set of files that tests run against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// kube-apiserver, kube-controller-manager and kubectl.
+    Kubernetes,
+    /// etcd.
+    Etcd,
+    /// The source of Cluster API, for its CRDs.
+    ClusterApi,
+}
+
+/// A peer that is on this machine.
+#[derive(Clone, Debug)]
+pub struct Provided {
+    /// Its version.
+    pub version: String,
+    /// The directory it is in.
+    pub path: PathBuf,
+    /// How long it took to get; `None` if it was there already.
+    pub took: Option<Duration>,
+}
+
+impl Peer {
+    /// Every peer, the one that takes longest first.
+    pub const ALL: [Peer; 3] = [Peer::Kubernetes, Peer::Etcd, Peer::ClusterApi];
+
+    /// Its name, also of its directory under `peers/` if it has one.
+    pub fn name(self) -> &'static str {
+        match self {
+            Peer::Kubernetes => "kubernetes",
+            Peer::Etcd => "etcd",
+            Peer::ClusterApi => "cluster-api",
+        }
+    }
+
+    /// Gets it onto this machine unless it is there.
+    pub fn provide(self) -> Result<Provided, Error> {
+        match self {
+            Peer::Kubernetes => kubernetes(),
+            Peer::Etcd => etcd(),
+            Peer::ClusterApi => module(self.name()),
+        }
+    }
+}
+
+/// The directory with the files of a Go module that `peers/<name>/go.mod` pins.
+pub fn go_module(name: &str) -> Result<PathBuf, Error> {
+    Ok(pin(name)?.download()?)
+}
+
+/// The program etcd in what [`Peer::Etcd`] provides.
+pub(crate) fn etcd_program(provided: &Provided) -> PathBuf {
+    provided.path.join("usr/bin/etcd")
+}
+
+fn kubernetes() -> Result<Provided, Error> {
+    let pin = pin(Peer::Kubernetes.name())?;
+    let build = kubernetes_build(&pin.version);
+    let key = Key::new(Peer::Kubernetes.name(), pin.plain_version()).with_recipe(pin.recipe(&build)?);
+    let entry = Cache::from_env()?.provide(&key, |directory| pin.build(&build, directory))?;
+    Ok(Provided { version: pin.plain_version().to_owned(), path: entry.path, took: entry.took })
+}
+
+fn kubernetes_build(version: &str) -> Build {
+    let commands = ["kube-apiserver", "kube-controller-manager", "kubectl"];
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let values =
+        [("gitVersion", version), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean")];
+    // The servers and kubectl report the first, clients' user agents the second.
+    let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+    let variable =
+        |package: &str, (name, value): (&str, &str)| (format!("{package}.{name}"), value.to_owned());
+    Build {
+        packages: commands.iter().map(|command| format!("k8s.io/kubernetes/cmd/{command}")).collect(),
+        variables: packages.iter().flat_map(|package| values.map(|value| variable(package, value))).collect(),
+    }
+}
+
+fn etcd() -> Result<Provided, Error> {
+    let key = Key::new(Peer::Etcd.name(), debian::release()).with_recipe(debian::recipe(ETCD_PACKAGE));
+    let entry = Cache::from_env()?.provide(&key, |directory| debian::fetch(ETCD_PACKAGE, directory))?;
+    Ok(Provided { version: debian::version(&entry.path)?, path: entry.path, took: entry.took })
+}
+
+/// Go's own module cache keeps it.
+fn module(name: &str) -> Result<Provided, Error> {
+    let started = SystemClock.monotonic();
+    let pin = pin(name)?;
+    let version = pin.plain_version().to_owned();
+    if let Some(path) = pin.downloaded() {
+        return Ok(Provided { version, path, took: None });
+    }
+    let path = pin.download()?;
+    Ok(Provided { version, path, took: Some(SystemClock.monotonic().since(started)) })
+}
+
+fn pin(name: &str) -> Result<Pin, go::Error> {
+    let pins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers");
+    Pin::read(&pins.join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubernetes_knows_its_version() {
+        let variables = kubernetes_build("v1.34.4").variables;
+        for (name, value) in [("gitVersion", "v1.34.4"), ("gitMajor", "1"), ("gitMinor", "34")] {
+            let variable = format!("k8s.io/component-base/version.{name}");
+            assert!(variables.contains(&(variable, value.to_owned())), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn the_pins_are_readable() {
+        assert_eq!(pin("kubernetes").unwrap().module, "k8s.io/kubernetes");
+        assert_eq!(pin("cluster-api").unwrap().module, "sigs.k8s.io/cluster-api");
+        assert!(pin("no-such-peer").is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! `cargo xtask bench`: measurements with a bar that they must clear.
+
+mod figure;
+mod kubernetes;
+
+use anyhow::bail;
+
+use figure::Figure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Only this benchmark.
+    name: Option<String>,
+}
+
+/// Something that can be measured.
+struct Benchmark {
+    name: &'static str,
+    run: fn() -> anyhow::Result<Vec<Figure>>,
+}
+
+/// Every benchmark there is.
+const BENCHMARKS: [Benchmark; 1] = [Benchmark { name: "peer-kubernetes", run: kubernetes::run }];
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut short = 0;
+    for benchmark in select(&BENCHMARKS, arguments.name.as_deref())? {
+        for figure in (benchmark.run)()? {
+            println!("{figure}");
+            short += u32::from(!figure.is_ok());
+        }
+    }
+    if short > 0 {
+        bail!("{short} figures are short of their bar");
+    }
+    Ok(())
+}
+
+fn select<'a>(all: &'a [Benchmark], name: Option<&str>) -> anyhow::Result<Vec<&'a Benchmark>> {
+    let chosen: Vec<_> =
+        all.iter().filter(|benchmark| name.is_none_or(|name| name == benchmark.name)).collect();
+    if let (Some(name), true) = (name, chosen.is_empty()) {
+        let names: Vec<_> = all.iter().map(|benchmark| benchmark.name).collect();
+        bail!("no benchmark {name:?}; there are: {}", names.join(", "));
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn benchmarks_are_chosen_by_name() {
+        let none = || Ok(Vec::new());
+        let all = [Benchmark { name: "a", run: none }, Benchmark { name: "b", run: none }];
+        let names =
+            |name| -> Vec<_> { select(&all, name).unwrap().iter().map(|benchmark| benchmark.name).collect() };
+        assert_eq!(names(None), ["a", "b"]);
+        assert_eq!(names(Some("b")), ["b"]);
+        let error = select(&all, Some("c")).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(error, "no benchmark \"c\"; there are: a, b");
+    }
+}

@@ -1,0 +1,57 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::{bench, crds, lint, peers, test};
+
+/// Everything a developer or CI does with this repository, beyond plain cargo.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the tests: all that this machine can run.
+    Test(test::Arguments),
+    /// Check format, lints, documentation, dependencies and generated files.
+    Lint,
+    /// Get the real programs that tests run against.
+    Peers,
+    /// Write the CustomResourceDefinitions to deploy/crds.
+    Crds(crds::Arguments),
+    /// Run benchmarks and print their figures.
+    Bench(bench::Arguments),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.task {
+            Task::Test(arguments) => test::run(&arguments),
+            Task::Lint => lint::run(),
+            Task::Peers => peers::run(),
+            Task::Crds(arguments) => crds::run(&arguments),
+            Task::Bench(arguments) => bench::run(&arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn quick_and_real_exclude_each_other() {
+        assert!(Cli::try_parse_from(["xtask", "test", "--quick"]).is_ok());
+        assert!(Cli::try_parse_from(["xtask", "test", "--quick", "--real"]).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! Cargo tools of exact versions, installed once beside the peers.
+
+use std::path::{Path, PathBuf};
+
+use peers::cache::{Cache, Key};
+
+use crate::peers::took;
+use crate::run::{cargo, succeed};
+
+/// A program from crates.io.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// Checks licences, sources, duplicates and advisories of dependencies.
+pub(crate) const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
+/// Finds dependencies that nothing uses.
+pub(crate) const CARGO_MACHETE: Tool = Tool { name: "cargo-machete", version: "0.9.2" };
+
+impl Tool {
+    /// Its program, installed if it is not there.
+    pub(crate) fn provide(self) -> anyhow::Result<PathBuf> {
+        let cache = Cache::from_env()?.inside("tools");
+        let entry = cache.provide(&Key::new(self.name, self.version), |into| self.install(into))?;
+        println!("tool {} {} ({})", self.name, self.version, took(entry.took));
+        Ok(entry.path.join("bin").join(self.name))
+    }
+
+    fn install(self, into: &Path) -> anyhow::Result<()> {
+        let mut install = cargo();
+        install.args(["install", "--locked", "--quiet", "--version", self.version, "--root"]);
+        succeed(install.arg(into).arg(self.name))
+    }
+}
