@@ -1,16 +1,13 @@
 //! Our definitions of Cluster API's kinds have the structure of upstream's, read from upstream's Go module.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use suites::schema_diff::differences;
 
-/// The release that we are like.
-const MODULE: &str = "sigs.k8s.io/cluster-api@v1.14.0";
 /// Where the module keeps its definitions.
 const DIRECTORIES: [&str; 2] = ["core/config/crd/bases", "cmd/clusterctl/config/crd/bases"];
 /// Groups of which every kind that we have has to be upstream's too.
@@ -43,15 +40,12 @@ const NODE_INFO: &str =
     "copied from the Node, which has it from Kubernetes 1.37 on; upstream is built with an older one";
 
 #[test]
+#[ignore = "needs cargo xtask peers"]
 fn definitions_have_the_structure_of_upstreams() -> Result<()> {
-    let module = match module() {
-        Ok(module) => module,
-        Err(reason) => {
-            println!("skip upstream_structure: {reason}");
-            return Ok(());
-        }
-    };
-    let upstream = upstream_definitions(&module)?;
+    if peers::skip("upstream-structure") {
+        return Ok(());
+    }
+    let upstream = upstream_definitions(&peers::go_module("cluster-api")?)?;
     let mut kept: BTreeMap<String, &str> = kept_lines();
     let mut unexpected = Vec::new();
     let ours = our_definitions()?;
@@ -75,25 +69,6 @@ fn kept_lines() -> BTreeMap<String, &'static str> {
     let lines =
         |kept: Kept| kept.kinds.iter().map(move |kind| (format!("{kind}{}", kept.difference), kept.reason));
     KEPT.into_iter().flat_map(lines).collect()
-}
-
-/// The directory of upstream's module, or why there is none.
-fn module() -> Result<PathBuf, String> {
-    let directory = match env::var_os("HERDSMAN_CAPI_MODULE") {
-        Some(directory) => PathBuf::from(directory),
-        None => go_module_cache()?.join(MODULE),
-    };
-    match directory.is_dir() {
-        true => Ok(directory),
-        false => Err(format!("no directory {}", directory.display())),
-    }
-}
-
-fn go_module_cache() -> Result<PathBuf, String> {
-    let output = Command::new("go").args(["env", "GOMODCACHE"]).output();
-    let output =
-        output.map_err(|error| format!("HERDSMAN_CAPI_MODULE is not set and go does not run: {error}"))?;
-    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 /// Upstream's definitions by name.

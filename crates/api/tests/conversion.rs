@@ -4,6 +4,7 @@ use api::conversion::{ApiVersions, DATA_ANNOTATION, Error, convert};
 use api::{GoDuration, Kind, capi, ipam};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use samples::cluster_api_fields;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -97,43 +98,10 @@ fn typed<K: Serialize + DeserializeOwned>(object: Value) -> Value {
 
 /// Objects that fit the schema of a served version.
 fn objects<K: Kind>() -> impl Strategy<Value = Value> {
-    let crds = api::crd::all().into_iter().map(|crd| serde_json::to_value(crd).unwrap());
     let name = format!("{}.{}", K::PLURAL, K::GROUP);
+    let crds = api::crd::all().into_iter().map(|crd| serde_json::to_value(crd).unwrap());
     let crd = crds.into_iter().find(|crd| crd["metadata"]["name"] == name).unwrap();
-    let versions = crd["spec"]["versions"].as_array().unwrap();
-    let version = versions.iter().find(|version| version["name"] == K::VERSION).unwrap();
-    let metadata = samples::values(
-        &json!({"type": "object", "properties": {
-            "labels": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
-            "annotations": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
-        }}),
-        |_| None,
-    );
-    (samples::values(&version["schema"]["openAPIV3Schema"], special), metadata).prop_map(
-        move |(mut object, mut metadata)| {
-            metadata["name"] = "sample".into();
-            metadata["namespace"] = "fleet-default".into();
-            object["apiVersion"] = K::api_version(&()).into();
-            object["kind"] = K::KIND.into();
-            object["metadata"] = metadata;
-            object
-        },
-    )
-}
-
-fn special(field: &str) -> Option<BoxedStrategy<Value>> {
-    let one_of = |choices: &'static [&'static str]| {
-        Some(proptest::sample::select(choices).prop_map(Value::from).boxed())
-    };
-    match field {
-        "nodeDrainTimeout"
-        | "nodeVolumeDetachTimeout"
-        | "nodeDeletionTimeout"
-        | "nodeStartupTimeout"
-        | "timeout" => one_of(&["0s", "10s", "10m", "1h30m0s", "1.5s", "-5s", "2500000h"]),
-        "apiVersion" => one_of(&["infrastructure.cluster.x-k8s.io/v1beta1", "example.com/v2", "v1"]),
-        _ => None,
-    }
+    samples::custom_objects(&crd, K::VERSION, cluster_api_fields).unwrap()
 }
 
 /// A v1beta1 document as `docs/conversion.md` says it comes back.
@@ -161,7 +129,9 @@ fn normalise_fields(value: &mut Value) {
                 match name.as_str() {
                     "controlPlaneRef" | "infrastructureRef" | "configRef" => reference(field, true),
                     "remediationTemplate" => reference(field, false),
-                    name if special(name).is_some() && name != "apiVersion" => whole_seconds(field),
+                    name if cluster_api_fields(name).is_some() && name != "apiVersion" => {
+                        whole_seconds(field)
+                    }
                     // Free-form: nothing in it means anything to us.
                     "value" => {}
                     _ => normalise_fields(field),

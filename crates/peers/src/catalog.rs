@@ -9,6 +9,8 @@ use crate::cache::{self, Cache, Key};
 use crate::debian;
 use crate::go::{self, Build, Pin};
 
+/// The directory under `peers/` that pins Cluster API.
+const CLUSTER_API: &str = "cluster-api";
 /// The Debian package that brings etcd.
 const ETCD_PACKAGE: &str = "etcd-server";
 
@@ -35,6 +37,8 @@ pub enum Peer {
     Etcd,
     /// The source of Cluster API, for its CRDs.
     ClusterApi,
+    /// A program that converts objects with Cluster API's own code.
+    CapiConvert,
 }
 
 /// A peer that is on this machine.
@@ -50,23 +54,25 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 3] = [Peer::Kubernetes, Peer::Etcd, Peer::ClusterApi];
+    pub const ALL: [Peer; 4] = [Peer::Kubernetes, Peer::CapiConvert, Peer::Etcd, Peer::ClusterApi];
 
-    /// Its name, also of its directory under `peers/` if it has one.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Peer::Kubernetes => "kubernetes",
             Peer::Etcd => "etcd",
-            Peer::ClusterApi => "cluster-api",
+            Peer::ClusterApi => CLUSTER_API,
+            Peer::CapiConvert => "capi-convert",
         }
     }
 
     /// Gets it onto this machine unless it is there.
     pub fn provide(self) -> Result<Provided, Error> {
         match self {
-            Peer::Kubernetes => kubernetes(),
+            Peer::Kubernetes => program(self, self.name(), kubernetes_build),
             Peer::Etcd => etcd(),
-            Peer::ClusterApi => module(self.name()),
+            Peer::ClusterApi => module(CLUSTER_API),
+            Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
         }
     }
 }
@@ -81,12 +87,17 @@ pub(crate) fn etcd_program(provided: &Provided) -> PathBuf {
     provided.path.join("usr/bin/etcd")
 }
 
-fn kubernetes() -> Result<Provided, Error> {
-    let pin = pin(Peer::Kubernetes.name())?;
-    let build = kubernetes_build(&pin.version);
-    let key = Key::new(Peer::Kubernetes.name(), pin.plain_version()).with_recipe(pin.recipe(&build)?);
+/// Programs built from the module that `peers/<pinned>/go.mod` pins.
+fn program(peer: Peer, pinned: &str, build: fn(&str) -> Build) -> Result<Provided, Error> {
+    let pin = pin(pinned)?;
+    let build = build(&pin.version);
+    let key = Key::new(peer.name(), pin.plain_version()).with_recipe(pin.recipe(&build)?);
     let entry = Cache::from_env()?.provide(&key, |directory| pin.build(&build, directory))?;
     Ok(Provided { version: pin.plain_version().to_owned(), path: entry.path, took: entry.took })
+}
+
+fn capi_convert_build(_: &str) -> Build {
+    Build { packages: vec!["./capi-convert".into()], variables: Vec::new() }
 }
 
 fn kubernetes_build(version: &str) -> Build {

@@ -35,6 +35,8 @@ pub struct Pin {
     directory: PathBuf,
     go_mod: String,
     go_sum: String,
+    /// Our own programs in that directory, all together.
+    sources: String,
     /// The module's import path.
     pub module: String,
     /// Its version, as Go writes it: `v1.2.3`.
@@ -51,7 +53,8 @@ impl Pin {
         let (go_mod, go_sum) = (read("go.mod")?, read("go.sum")?);
         let (module, version) =
             first_require(&go_mod).ok_or_else(|| Error::NoRequire(directory.join("go.mod")))?;
-        Ok(Pin { directory: directory.to_owned(), module, version, go_mod, go_sum })
+        let sources = sources(directory).map_err(|source| Error::Read { path: directory.into(), source })?;
+        Ok(Pin { directory: directory.to_owned(), module, version, go_mod, go_sum, sources })
     }
 
     /// The version without its `v`.
@@ -61,7 +64,7 @@ impl Pin {
 
     /// Everything that decides what [`Pin::build`] makes.
     pub fn recipe(&self, build: &Build) -> Result<Recipe, Error> {
-        Ok(build.recipe(&self.go_mod, &self.go_sum, &self.toolchain()?))
+        Ok(build.recipe(&self.go_mod, &self.go_sum, &self.toolchain()?).part("sources", &self.sources))
     }
 
     /// Builds commands of the module, static and stripped, into a directory.
@@ -126,6 +129,22 @@ impl Build {
         let recipe = Recipe::new().part("go.mod", go_mod).part("go.sum", go_sum).part("go", toolchain);
         described.fold(recipe, |recipe, word| recipe.part("build", word))
     }
+}
+
+/// Every Go file below a directory, in a fixed order.
+fn sources(directory: &Path) -> io::Result<String> {
+    let mut entries: Vec<PathBuf> =
+        directory.read_dir()?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    entries.sort();
+    let mut all = String::new();
+    for path in entries {
+        if path.is_dir() {
+            all += &sources(&path)?;
+        } else if path.extension().is_some_and(|extension| extension == "go") {
+            all += &std::fs::read_to_string(&path)?;
+        }
+    }
+    Ok(all)
 }
 
 /// The module and version of the first `require` that is not `// indirect`.

@@ -40,6 +40,42 @@ pub fn values(schema: &Value, special: Special) -> BoxedStrategy<Value> {
     }
 }
 
+/// Whole objects of a CustomResourceDefinition's version: named `sample` in `fleet-default`, some with labels and
+/// annotations. `None` if it has no such version.
+pub fn custom_objects(crd: &Value, version: &str, special: Special) -> Option<BoxedStrategy<Value>> {
+    let versions = crd["spec"]["versions"].as_array()?;
+    let found = versions.iter().find(|candidate| candidate["name"] == version)?;
+    let api_version = format!("{}/{version}", crd["spec"]["group"].as_str()?);
+    let kind = crd["spec"]["names"]["kind"].clone();
+    let map = json!({"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}});
+    let metadata = json!({"type": "object", "properties": {"labels": map, "annotations": map}});
+    let parts = (values(&found["schema"]["openAPIV3Schema"], special), values(&metadata, special));
+    let whole = parts.prop_map(move |(mut object, mut metadata)| {
+        metadata["name"] = "sample".into();
+        metadata["namespace"] = "fleet-default".into();
+        object["apiVersion"] = api_version.clone().into();
+        object["kind"] = kind.clone();
+        object["metadata"] = metadata;
+        object
+    });
+    Some(whole.boxed())
+}
+
+/// Fields of Cluster API's kinds whose meaning their schema does not tell: durations and versions are just strings
+/// there.
+pub fn cluster_api_fields(field: &str) -> Option<BoxedStrategy<Value>> {
+    let choices: &[&str] = match field {
+        "nodeDrainTimeout"
+        | "nodeVolumeDetachTimeout"
+        | "nodeDeletionTimeout"
+        | "nodeStartupTimeout"
+        | "timeout" => &["0s", "10s", "10m", "1h30m0s", "1.5s", "-5s", "2500000h"],
+        "apiVersion" => &["infrastructure.cluster.x-k8s.io/v1beta1", "example.com/v2", "v1"],
+        _ => return None,
+    };
+    Some(proptest::sample::select(choices).prop_map(Value::from).boxed())
+}
+
 fn objects(schema: &Value, special: Special) -> BoxedStrategy<Value> {
     if let Some(properties) = schema["properties"].as_object() {
         return structs(schema, properties, special);
