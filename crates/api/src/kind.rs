@@ -134,9 +134,9 @@ macro_rules! kind {
             $( $(#[$field_attribute:meta])* pub $field:ident : $Type:ty ),* $(,)?
         }
     ) => {
-        $(#[$attribute])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "camelCase", default)]
+        $(#[$attribute])*
         pub struct $Name {
             #[doc = concat!("Always `", $group, "/", $version, "`.")]
             pub api_version: $crate::kind::ApiVersion<$Name>,
