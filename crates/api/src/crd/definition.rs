@@ -144,7 +144,7 @@ fn column(column: &Column) -> CustomResourceColumnDefinition {
     }
 }
 
-fn schema_props(schema: Value) -> JSONSchemaProps {
+pub(crate) fn schema_props(schema: Value) -> JSONSchemaProps {
     // Our own types, known when this is compiled: a test builds every definition.
     serde_json::from_value(schema).expect("a structural schema is made of schema keywords")
 }
