@@ -4,8 +4,8 @@ mod definition;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-pub(crate) use definition::schema_props;
 pub use definition::{Column, Definition, Version};
+pub(crate) use definition::{schema_props, status_subresource};
 
 /// Every CustomResourceDefinition that Herdsman installs, in the order in which they are listed in the manifests.
 pub fn all() -> Vec<CustomResourceDefinition> {

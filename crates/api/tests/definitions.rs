@@ -1,5 +1,7 @@
 //! What the API server will hold objects against.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::collections::BTreeSet;
 
 use api::crd;
@@ -32,6 +34,22 @@ fn at<'a>(schema: &'a Value, path: &str) -> &'a Value {
 fn no_two_definitions_share_a_name() {
     let names: Vec<_> = crd::all().into_iter().map(|one| one.metadata.name.unwrap()).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+}
+
+/// `status: null` would leave the subresource off, and status writes would be lost.
+#[test]
+fn a_status_subresource_is_an_empty_object() {
+    let with_status: Vec<String> = crd::all()
+        .into_iter()
+        .filter_map(|one| {
+            let version = serde_json::to_value(&one.spec.versions[0]).unwrap();
+            let status = version.get("subresources")?.get("status")?;
+            assert_eq!(status, &json!({}), "{:?}", one.metadata.name);
+            one.metadata.name
+        })
+        .collect();
+    assert!(with_status.contains(&"rkeclusters.rke.cattle.io".to_owned()), "{with_status:?}");
+    assert!(!with_status.contains(&"rkebootstraptemplates.rke.cattle.io".to_owned()), "{with_status:?}");
 }
 
 #[test]

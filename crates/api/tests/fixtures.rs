@@ -1,5 +1,7 @@
 //! One realistic object of every kind: it parses into its type and comes back unchanged.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

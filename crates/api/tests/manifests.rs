@@ -1,5 +1,7 @@
 //! Manifests as users have them: from the documentation, and as the Rancher dashboard writes them.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use api::Tracked;
 use api::provisioning::v1::Cluster;
 use serde_json::{Value, json};

@@ -3,11 +3,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceConversion, CustomResourceDefinition,
     CustomResourceDefinitionNames, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
-    CustomResourceSubresourceScale, CustomResourceSubresources, CustomResourceValidation, JSONSchemaProps,
-    ServiceReference, WebhookClientConfig, WebhookConversion,
+    CustomResourceSubresourceScale, CustomResourceSubresourceStatus, CustomResourceSubresources,
+    CustomResourceValidation, JSONSchemaProps, ServiceReference, WebhookClientConfig, WebhookConversion,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::schema::{self, Nulls};
 use crate::{Kind, Scope};
@@ -118,7 +118,7 @@ impl Version {
             status_replicas_path: ".status.replicas".into(),
             label_selector_path: Some(".status.selector".into()),
         });
-        let status = self.status.then(Default::default);
+        let status = self.status.then(status_subresource);
         let has_subresources = scale.is_some() || status.is_some();
         CustomResourceDefinitionVersion {
             name: self.name.into(),
@@ -132,6 +132,11 @@ impl Version {
             ..Default::default()
         }
     }
+}
+
+/// An empty object switches the subresource on; k8s-openapi's default is null, which does not.
+pub(crate) fn status_subresource() -> CustomResourceSubresourceStatus {
+    CustomResourceSubresourceStatus(json!({}))
 }
 
 fn column(column: &Column) -> CustomResourceColumnDefinition {

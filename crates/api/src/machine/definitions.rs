@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::driver::{CONFIG_GROUP, Driver, GROUP, VERSION, plural};
 use crate::catalogue::labels;
-use crate::crd::schema_props;
+use crate::crd::{schema_props, status_subresource};
 use crate::management::v3::Field;
 use crate::rke::v1::{CommonNodeConfig, RKEMachineStatus};
 use crate::schema::{self, Nulls};
@@ -176,7 +176,7 @@ fn definition(group: &str, kind: String, schema: Value) -> CustomResourceDefinit
         served: true,
         storage: true,
         subresources: status
-            .then(|| CustomResourceSubresources { status: Some(Default::default()), scale: None }),
+            .then(|| CustomResourceSubresources { status: Some(status_subresource()), scale: None }),
         schema: Some(CustomResourceValidation { open_api_v3_schema: Some(schema_props(schema)) }),
         ..Default::default()
     };

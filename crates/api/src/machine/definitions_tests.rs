@@ -42,8 +42,13 @@ fn names_and_labels() {
         );
         assert_eq!(definition.spec.scope, "Namespaced");
     }
-    let status = |one: &CustomResourceDefinition| one.spec.versions[0].subresources.is_some();
-    assert_eq!(definitions.each_ref().map(status), [false, false, true]);
+    let subresources =
+        |one: &CustomResourceDefinition| serde_json::to_value(&one.spec.versions[0].subresources).unwrap();
+    assert_eq!(
+        definitions.each_ref().map(subresources),
+        [Value::Null, Value::Null, json!({"status": {}})],
+        "only machines have a status"
+    );
 }
 
 #[test]
