@@ -127,8 +127,6 @@ spec:
       controlPlaneRole: true
       workerRole: true
       hostnameLengthLimit: null
-      autoscalingMinSize: null
-      autoscalingMaxSize: null
       labels: {}
       taints: null
       cloudCredentialSecretName: null

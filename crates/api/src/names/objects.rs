@@ -213,6 +213,23 @@ pub const PROVISIONING_LOG: &str = "provisioning-log";
 /// The Role that administrators fill to give provisioning Jobs more rights.
 pub const MACHINE_PROVISIONER_ROLE: &str = "rke2-machine-provisioner";
 
+/// The downstream Secret with which the node agents' upgrader and the aggregation tunnel reach the server.
+pub const AGGREGATION_SECRET: &str = "stv-aggregation";
+
+/// The Secret with more certificates that the server trusts.
+pub const TLS_ADDITIONAL_SECRET: &str = "tls-additional";
+
+/// The downstream Deployment that dials back.
+pub const CLUSTER_AGENT: &str = "cattle-cluster-agent";
+
+/// What a cluster's id has before it as a key of the aggregation tunnel, and a registration token as its credential.
+pub const AGGREGATION_PREFIX: &str = "stv-cluster-";
+
+/// The downstream ConfigMap in `kube-system` whose content the distribution keeps with each snapshot.
+pub fn snapshot_metadata_config_map(runtime: &str) -> String {
+    format!("{runtime}-etcd-snapshot-extra-metadata")
+}
+
 fn first(text: &str, length: usize) -> &str {
     text.get(..length).unwrap_or(text)
 }

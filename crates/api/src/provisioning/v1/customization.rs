@@ -110,8 +110,8 @@ pub struct ResourceRequirements {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ResourceQuantity {
-    /// A whole number.
-    Number(i64),
+    /// A plain number.
+    Number(serde_json::Number),
     /// A number with a unit.
     Text(String),
 }
