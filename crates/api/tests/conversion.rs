@@ -1,5 +1,7 @@
 //! Conversion loses nothing: random objects of every kind, both ways round.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use api::conversion::{ApiVersions, DATA_ANNOTATION, Error, convert};
 use api::{GoDuration, Kind, capi, ipam};
 use proptest::prelude::*;

@@ -118,8 +118,7 @@ impl Version {
             status_replicas_path: ".status.replicas".into(),
             label_selector_path: Some(".status.selector".into()),
         });
-        // An empty object: null, which is this type's default, would read as no subresource.
-        let status = self.status.then(|| CustomResourceSubresourceStatus(json!({})));
+        let status = self.status.then(status_subresource);
         let has_subresources = scale.is_some() || status.is_some();
         CustomResourceDefinitionVersion {
             name: self.name.into(),
@@ -135,6 +134,11 @@ impl Version {
     }
 }
 
+/// An empty object switches the subresource on; k8s-openapi's default is null, which does not.
+pub(crate) fn status_subresource() -> CustomResourceSubresourceStatus {
+    CustomResourceSubresourceStatus(json!({}))
+}
+
 fn column(column: &Column) -> CustomResourceColumnDefinition {
     CustomResourceColumnDefinition {
         name: column.name.into(),
@@ -145,7 +149,7 @@ fn column(column: &Column) -> CustomResourceColumnDefinition {
     }
 }
 
-fn schema_props(schema: Value) -> JSONSchemaProps {
+pub(crate) fn schema_props(schema: Value) -> JSONSchemaProps {
     // Our own types, known when this is compiled: a test builds every definition.
     serde_json::from_value(schema).expect("a structural schema is made of schema keywords")
 }

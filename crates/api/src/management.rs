@@ -1,0 +1,5 @@
+//! `management.cattle.io`: what the provisioning flows need of Rancher's management plane.
+//!
+//! Only the fields that Herdsman reads or writes are typed; the definitions keep every other field.
+
+pub mod v3;

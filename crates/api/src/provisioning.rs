@@ -1,0 +1,3 @@
+//! `provisioning.cattle.io`: the cluster as users ask for it.
+
+pub mod v1;
