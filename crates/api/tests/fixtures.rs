@@ -5,7 +5,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use api::{Kind, Tracked, downstream, machine, management, operation, plans, provisioning, rke};
+use api::{
+    Kind, Tracked, capi, clusterctl, downstream, ipam, machine, management, operation, plans, provisioning,
+    rke,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,11 +28,19 @@ struct Checked(BTreeSet<PathBuf>);
 
 impl Checked {
     fn kind<K: Kind + Serialize + DeserializeOwned>(&mut self) {
-        self.object::<K>(K::GROUP, K::KIND);
+        self.file::<K>(&K::KIND.to_lowercase());
+    }
+
+    fn file<K: Kind + Serialize + DeserializeOwned>(&mut self, name: &str) {
+        self.document::<K>(K::GROUP, K::KIND, name);
     }
 
     fn object<T: Serialize + DeserializeOwned>(&mut self, group: &str, kind: &str) {
-        let path = directory().join(group).join(format!("{}.yaml", kind.to_lowercase()));
+        self.document::<T>(group, kind, &kind.to_lowercase());
+    }
+
+    fn document<T: Serialize + DeserializeOwned>(&mut self, group: &str, kind: &str, name: &str) {
+        let path = directory().join(group).join(format!("{name}.yaml"));
         let document = read(&path);
         assert_eq!(document["kind"], kind, "{}", path.display());
         let tracked: Tracked<T> = Tracked::from_document(document.clone())
@@ -74,19 +85,25 @@ fn every_fixture_comes_back_unchanged() {
     checked.kind::<downstream::ETCDSnapshotFile>();
     checked.kind::<downstream::HelmChartConfig>();
     checked.kind::<downstream::Plan>();
+    checked.kind::<capi::v1beta2::Cluster>();
+    checked.file::<capi::v1beta2::Cluster>("cluster-topology");
+    checked.kind::<capi::v1beta2::Machine>();
+    checked.kind::<capi::v1beta2::MachineSet>();
+    checked.kind::<capi::v1beta2::MachineDeployment>();
+    checked.kind::<capi::v1beta2::MachineHealthCheck>();
+    checked.kind::<capi::v1beta2::MachineDrainRule>();
+    checked.kind::<ipam::v1beta2::IPAddress>();
+    checked.kind::<ipam::v1beta2::IPAddressClaim>();
+    checked.kind::<clusterctl::v1alpha3::Provider>();
     checked.object::<machine::MachineConfig>(machine::CONFIG_GROUP, "Amazonec2Config");
     checked.object::<machine::MachineTemplate>(machine::GROUP, "Amazonec2MachineTemplate");
     checked.object::<machine::Machine>(machine::GROUP, "Amazonec2Machine");
-    assert_eq!(checked.0, rancher_fixtures(), "every fixture is checked");
+    assert_eq!(checked.0, all_fixtures(), "every fixture is checked");
 }
 
-/// Fixtures of the groups that this file is about.
-fn rancher_fixtures() -> BTreeSet<PathBuf> {
+fn all_fixtures() -> BTreeSet<PathBuf> {
     let groups = std::fs::read_dir(directory()).unwrap().map(|group| group.unwrap().path());
-    groups
-        .filter(|group| group.to_string_lossy().ends_with(".cattle.io"))
-        .flat_map(|group| std::fs::read_dir(group).unwrap().map(|file| file.unwrap().path()))
-        .collect()
+    groups.flat_map(|group| std::fs::read_dir(group).unwrap().map(|file| file.unwrap().path())).collect()
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn round_trip<K: Serialize + DeserializeOwned>(example: &str) -> K {
 
 #[test]
 fn cluster() {
-    let cluster: Cluster = round_trip(include_str!("examples/cluster.yaml"));
+    let cluster: Cluster = round_trip(include_str!("../../../fixtures/cluster.x-k8s.io/cluster.yaml"));
     assert_eq!(cluster.spec.control_plane_endpoint.to_string(), "10.0.0.1:6443");
     let control_plane = cluster.spec.control_plane_ref.unwrap();
     assert_eq!(control_plane.group_kind(), "RKEControlPlane.rke.cattle.io");
@@ -24,7 +24,8 @@ fn cluster() {
 
 #[test]
 fn cluster_with_topology() {
-    let cluster: Cluster = round_trip(include_str!("examples/topology.yaml"));
+    let cluster: Cluster =
+        round_trip(include_str!("../../../fixtures/cluster.x-k8s.io/cluster-topology.yaml"));
     let topology = cluster.spec.topology.unwrap();
     assert_eq!(
         topology.workers.machine_deployments[0].rollout.strategy.type_,
@@ -35,7 +36,7 @@ fn cluster_with_topology() {
 
 #[test]
 fn machine() {
-    let machine: Machine = round_trip(include_str!("examples/machine.yaml"));
+    let machine: Machine = round_trip(include_str!("../../../fixtures/cluster.x-k8s.io/machine.yaml"));
     let status = machine.status.unwrap();
     assert_eq!(status.node_ref.unwrap().name, "node-1");
     assert_eq!(status.phase, values::machine_phase::RUNNING);
@@ -43,26 +44,30 @@ fn machine() {
 
 #[test]
 fn machine_set() {
-    let machine_set: MachineSet = round_trip(include_str!("examples/machine_set.yaml"));
+    let machine_set: MachineSet =
+        round_trip(include_str!("../../../fixtures/cluster.x-k8s.io/machineset.yaml"));
     assert_eq!(machine_set.spec.replicas, Some(0), "zero is not absent");
 }
 
 #[test]
 fn machine_deployment() {
-    let deployment: MachineDeployment = round_trip(include_str!("examples/machine_deployment.yaml"));
+    let deployment: MachineDeployment =
+        round_trip(include_str!("../../../fixtures/cluster.x-k8s.io/machinedeployment.yaml"));
     let counts = deployment.status.unwrap().deprecated.unwrap().v1beta1.unwrap();
     assert_eq!(counts.unavailable_replicas, 1);
 }
 
 #[test]
 fn machine_health_check() {
-    let check: MachineHealthCheck = round_trip(include_str!("examples/machine_health_check.yaml"));
+    let check: MachineHealthCheck =
+        round_trip(include_str!("../../../fixtures/cluster.x-k8s.io/machinehealthcheck.yaml"));
     assert_eq!(check.spec.checks.unhealthy_node_conditions[0].timeout_seconds, 300);
 }
 
 #[test]
 fn machine_drain_rule() {
-    let rule: MachineDrainRule = round_trip(include_str!("examples/machine_drain_rule.yaml"));
+    let rule: MachineDrainRule =
+        round_trip(include_str!("../../../fixtures/cluster.x-k8s.io/machinedrainrule.yaml"));
     assert_eq!(rule.spec.drain.behavior, values::drain_behavior::DRAIN);
 }
 
