@@ -1,7 +1,7 @@
 //! Conversion between the versions of `cluster.x-k8s.io` and `ipam.cluster.x-k8s.io`.
 //!
 //! v1beta2 is the hub: it is stored, and every other version is converted to and from it. What differs between two
-//! versions of a kind is a table of [`Rule`]s, each good for both directions ([`tables`](self)); types at both ends
+//! versions of a kind is a table of rules, each good for both directions (`conversion/tables.rs`); types at both ends
 //! normalise what goes in and check what comes out.
 //!
 //! What an older version cannot express travels in the annotation `cluster.x-k8s.io/conversion-data`, and only
