@@ -13,23 +13,15 @@ mod topology;
 
 pub use cluster::{
     ApiEndpoint, Cluster, ClusterNetwork, ClusterSpec, ClusterStatus, ClusterV1Beta2Status, FailureDomain,
-    MachineCounts, NetworkRanges, UpgradeStep,
+    NetworkRanges,
 };
-pub use common::{
-    Condition, ConditionGate, ConditionsV1Beta2Status, MachineTaint, ReplicasV1Beta2Status, StatusVersion,
-    TemplateMetadata,
-};
-pub use machine::{
-    Bootstrap, Machine, MachineAddress, MachineDeletionStatus, MachineSpec, MachineStatus,
-    MachineTemplateSpec,
-};
+pub use common::{Condition, ConditionsV1Beta2Status, ReplicasV1Beta2Status, TemplateMetadata};
+pub use machine::{Bootstrap, Machine, MachineSpec, MachineStatus, MachineTemplateSpec};
 pub use machine_deployment::{
     MachineDeployment, MachineDeploymentSpec, MachineDeploymentStatus, MachineDeploymentStrategy,
     MachineRollingUpdate, RemediationStrategy,
 };
-pub use machine_drain_rule::{
-    DrainConfig, DrainRuleMachineSelector, DrainRulePodSelector, MachineDrainRule, MachineDrainRuleSpec,
-};
+pub use machine_drain_rule::MachineDrainRule;
 pub use machine_health_check::{
     HealthCheckRules, MachineHealthCheck, MachineHealthCheckSpec, MachineHealthCheckStatus,
     UnhealthyMachineCondition, UnhealthyNodeCondition,

@@ -24,7 +24,7 @@ pub use cluster::{
     NetworkRanges, ReplicaOverview, UpgradeStep,
 };
 pub use common::{
-    ConditionGate, ContractVersionedObjectReference, Deprecated, ObjectMeta, StatusVersion, V1Beta1Condition,
+    ConditionGate, ContractVersionedObjectReference, Deprecated, ObjectMeta, StatusVersion,
     V1Beta1Conditions, V1Beta1Failure,
 };
 pub(crate) use definitions::definitions;

@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, ConditionGate, StatusVersion, Topology};
+use super::{Condition, Topology};
+use crate::capi::v1beta2::{ConditionGate, ReplicaOverview};
 use crate::wire::is_default;
 
 kind! {
@@ -146,48 +147,8 @@ pub struct ClusterV1Beta2Status {
     pub conditions: Vec<meta::Condition>,
     /// The control plane's machines, counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub control_plane: Option<MachineCounts>,
+    pub control_plane: Option<ReplicaOverview>,
     /// The workers' machines, counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub workers: Option<MachineCounts>,
-}
-
-/// Machines of one role, counted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct MachineCounts {
-    /// Machines asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub desired_replicas: Option<i32>,
-    /// Machines there are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replicas: Option<i32>,
-    /// Machines whose condition `UpToDate` is true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub up_to_date_replicas: Option<i32>,
-    /// Machines whose condition `Ready` is true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ready_replicas: Option<i32>,
-    /// Machines whose condition `Available` is true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub available_replicas: Option<i32>,
-    /// Kubernetes versions that the machines run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
-    pub versions: Vec<StatusVersion>,
-    /// Kubernetes versions that an upgrade in progress still has to go through, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
-    pub upgrade_plan: Vec<UpgradeStep>,
-}
-
-/// One step of an upgrade.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("required" = ["version"]))]
-pub struct UpgradeStep {
-    /// Kubernetes version to upgrade to.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(length(min = 1, max = 256))]
-    pub version: String,
+    pub workers: Option<ReplicaOverview>,
 }

@@ -3,8 +3,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, ConditionGate, ConditionsV1Beta2Status, MachineTaint, TemplateMetadata};
+use super::{Condition, ConditionsV1Beta2Status, TemplateMetadata};
 use crate::GoDuration;
+use crate::capi::v1beta2::{ConditionGate, MachineAddress, MachineDeletionProgress, MachineTaint};
 use crate::wire::is_default;
 
 kind! {
@@ -137,40 +138,8 @@ pub struct MachineStatus {
     pub conditions: Vec<Condition>,
     /// How far a deletion has come.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deletion: Option<MachineDeletionStatus>,
+    pub deletion: Option<MachineDeletionProgress>,
     /// The fields that v1beta2 brought to the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta2: Option<ConditionsV1Beta2Status>,
-}
-
-/// One address of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("required" = ["address", "type"]))]
-pub struct MachineAddress {
-    /// What kind of address it is.
-    #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"]))]
-    pub type_: String,
-    /// The address.
-    #[schemars(length(min = 1, max = 256))]
-    pub address: String,
-}
-
-/// When the steps of a machine's deletion began.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct MachineDeletionStatus {
-    /// When draining the node began; the drain timeout counts from here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node_drain_start_time: Option<Time>,
-    /// When waiting for volumes to be detached began; the detach timeout counts from here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_for_node_volume_detach_start_time: Option<Time>,
-    /// When waiting for the pre-drain hooks began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_for_pre_drain_hook_start_time: Option<Time>,
-    /// When waiting for the pre-terminate hooks began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_for_pre_terminate_hook_start_time: Option<Time>,
 }

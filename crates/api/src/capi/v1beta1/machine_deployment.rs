@@ -3,7 +3,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, MachineNamingStrategy, MachineTemplateSpec, ReplicasV1Beta2Status, StatusVersion};
+use super::{Condition, MachineNamingStrategy, MachineTemplateSpec, ReplicasV1Beta2Status};
+use crate::capi::v1beta2::StatusVersion;
 use crate::wire::is_default;
 
 kind! {

@@ -2,7 +2,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, MachineTemplateSpec, ReplicasV1Beta2Status, StatusVersion};
+use super::{Condition, MachineTemplateSpec, ReplicasV1Beta2Status};
+use crate::capi::v1beta2::StatusVersion;
 use crate::wire::is_default;
 
 kind! {

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ConditionGate, HealthCheckRules, MachineDeploymentStrategy, MachineTaint, TemplateMetadata};
+use super::{HealthCheckRules, MachineDeploymentStrategy, TemplateMetadata};
 use crate::GoDuration;
+use crate::capi::v1beta2::{ConditionGate, MachineTaint};
 use crate::wire::is_default;
 
 const NAMESPACE: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";

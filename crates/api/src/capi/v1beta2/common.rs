@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{pattern, values};
+use crate::capi::v1beta1;
 
 /// An object in the same namespace, without its version: that is found by the contract labels on its CRD.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -85,7 +85,7 @@ pub struct Deprecated<T: Default> {
 pub struct V1Beta1Conditions {
     /// Conditions with v1beta1's types and reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<V1Beta1Condition>,
+    pub conditions: Vec<v1beta1::Condition>,
 }
 
 /// v1beta1's conditions and terminal failures.
@@ -94,7 +94,7 @@ pub struct V1Beta1Conditions {
 pub struct V1Beta1Failure {
     /// Conditions with v1beta1's types and reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<V1Beta1Condition>,
+    pub conditions: Vec<v1beta1::Condition>,
     /// Failure that a provider reported, in one word. Shown only: nothing stops because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
@@ -102,32 +102,4 @@ pub struct V1Beta1Failure {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-}
-
-/// A condition as v1beta1 has them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("required" = ["lastTransitionTime", "status", "type"]))]
-pub struct V1Beta1Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    #[schemars(length(min = 1, max = 256))]
-    pub type_: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// How bad it is: `Error`, `Warning` or `Info` if the status is False, else empty.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 32))]
-    pub severity: String,
-    /// When the status changed last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_transition_time: Option<Time>,
-    /// Why, in one word.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(length(min = 1, max = 256))]
-    pub reason: String,
-    /// Why, for people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(length(min = 1, max = 10240))]
-    pub message: String,
 }

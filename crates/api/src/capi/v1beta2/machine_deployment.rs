@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::values::{machine_deployment_phase, rollout_strategy};
-use super::{DeletionOrder, Deprecated, MachineNaming, MachineTemplate, StatusVersion, V1Beta1Condition};
+use super::{DeletionOrder, Deprecated, MachineNaming, MachineTemplate, StatusVersion};
+use crate::capi::v1beta1;
 use crate::wire::is_default;
 
 kind! {
@@ -157,7 +158,7 @@ pub struct MachineDeploymentStatus {
 pub struct MachineDeploymentCounts {
     /// Conditions with v1beta1's types and reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<V1Beta1Condition>,
+    pub conditions: Vec<v1beta1::Condition>,
     /// Machines made from the current template.
     pub updated_replicas: i32,
     /// Machines whose node is Ready.

@@ -3,7 +3,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::values::deletion_order;
-use super::{Deprecated, MachineSpec, ObjectMeta, StatusVersion, V1Beta1Condition};
+use super::{Deprecated, MachineSpec, ObjectMeta, StatusVersion};
+use crate::capi::v1beta1;
 use crate::wire::is_default;
 
 kind! {
@@ -126,7 +127,7 @@ pub struct MachineSetStatus {
 pub struct MachineSetCounts {
     /// Conditions with v1beta1's types and reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<V1Beta1Condition>,
+    pub conditions: Vec<v1beta1::Condition>,
     /// Failure in one word. Shown only: nothing stops because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
