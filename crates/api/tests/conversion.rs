@@ -70,7 +70,7 @@ where
     Hub: Kind + Serialize + DeserializeOwned,
 {
     let (old_version, hub_version) = (Old::api_version(&()), Hub::api_version(&()));
-    let mut runner = TestRunner::new(Config::with_cases(200));
+    let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
     let exact = runner.run(&objects::<Hub>(), |object| {
         let hub = typed::<Hub>(object);
         let old = convert(hub.clone(), &old_version, &Beta1).unwrap();

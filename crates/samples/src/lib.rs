@@ -10,8 +10,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Values for fields whose meaning the schema does not tell (a duration is just a string there): given the field's
-/// name, a strategy or nothing.
+/// Values for strings whose meaning the schema does not tell, such as durations: given the field's name, a strategy
+/// or nothing.
 pub type Special = fn(field: &str) -> Option<BoxedStrategy<Value>>;
 
 /// Lists and maps stay this short unless the schema asks for more: long ones show nothing new and cost time.
@@ -99,7 +99,12 @@ fn structs(schema: &Value, properties: &Map<String, Value>, special: Special) ->
     let fields: Vec<_> = properties
         .iter()
         .map(|(name, property)| {
-            let value = special(name).unwrap_or_else(|| values(property, special));
+            let meant = special(name).filter(|_| property["type"] == "string");
+            let value = meant.unwrap_or_else(|| values(property, special));
+            let value = match property["nullable"] == json!(true) {
+                true => prop_oneof![1 => Just(Value::Null), 9 => value].boxed(),
+                false => value,
+            };
             let maybe = match required(name) {
                 true => value.prop_map(Some).boxed(),
                 false => proptest::option::of(value).boxed(),

@@ -15,6 +15,12 @@ pub(crate) fn strings(schema: &Value) -> BoxedStrategy<Value> {
             .prop_map(|time| Value::from(time.to_string()))
             .boxed();
     }
+    if schema["format"] == "byte" {
+        return string_regex("([A-Za-z0-9+/]{4}){0,6}")
+            .expect("base64 is regular")
+            .prop_map(Value::from)
+            .boxed();
+    }
     let least = schema["minLength"].as_u64().unwrap_or(0);
     let most = schema["maxLength"].as_u64().unwrap_or(u64::MAX);
     let fits = move |text: &String| (least..=most).contains(&(text.chars().count() as u64));
