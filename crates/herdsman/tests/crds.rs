@@ -21,6 +21,7 @@ fn definitions_on_a_real_api_server() {
     manifests_install_without_a_warning(&kubernetes);
     the_command_installs_over_them(&kubernetes);
     every_kind_holds_an_object(&kubernetes);
+    nulls_stand_for_nothing(&kubernetes);
     wrong_objects_are_refused(&kubernetes);
 }
 
@@ -148,6 +149,18 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "provisioning.cattle.io/cluster",
+        "/spec/rkeConfig/machinePools/0",
+        r#"{"name": "pool", "etcdRole": true, "autoscalingMinSize": 0, "autoscalingMaxSize": 3, "machineConfigRef": {}}"#,
+        "AutoscalingMinSize must be greater than 0 when EtcdRole is true",
+    ),
+    (
+        "provisioning.cattle.io/cluster",
+        "/spec/rkeConfig/machinePools/0",
+        r#"{"name": "pool", "workerRole": true, "autoscalingMaxSize": 3, "machineConfigRef": {}}"#,
+        "spec.rkeConfig.machinePools[0]: Invalid value",
+    ),
+    (
+        "provisioning.cattle.io/cluster",
         "/spec/kubernetesVersion",
         "1.33",
         r#"spec.kubernetesVersion: Invalid value: "number": spec.kubernetesVersion in body must be of type string"#,
@@ -167,6 +180,32 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ),
     ("ipam.cluster.x-k8s.io/ipaddress", "/spec/prefix", "129", "spec.prefix"),
 ];
+
+/// A right object, made from a fixture: null stands for "not given" in manifests from Rancher's UI.
+const NULLS: &[(&str, &str)] = &[
+    (
+        "/spec/rkeConfig/machinePools/0",
+        r#"{"name": "pool", "quantity": null, "etcdRole": null, "controlPlaneRole": true, "autoscalingMinSize": null,
+            "autoscalingMaxSize": null, "labels": null, "taints": null, "machineConfigRef": {"kind": "A", "name": "b"}}"#,
+    ),
+    (
+        "/spec/rkeConfig/upgradeStrategy/controlPlaneDrainOptions",
+        r#"{"preDrainHooks": null, "postDrainHooks": null}"#,
+    ),
+    ("/spec/rkeConfig/machineSelectorConfig", r#"[{"config": {}, "machineLabelSelector": null}]"#),
+    ("/spec/rkeConfig", "null"),
+];
+
+fn nulls_stand_for_nothing(kubernetes: &Kubernetes) {
+    for (number, (field, value)) in NULLS.iter().enumerate() {
+        let mut object = read(&directory().join("provisioning.cattle.io/cluster.yaml"));
+        object["metadata"]["name"] = format!("nulls-{number}").into();
+        *object.pointer_mut(field).unwrap_or_else(|| panic!("the fixture has no {field}")) =
+            serde_json::from_str(value).unwrap();
+        let created = kubectl(kubernetes, &["create", "--validate=strict", "--filename=-"], &object);
+        assert!(created.status.success(), "{field} = {value}: {}", text(&created.stderr));
+    }
+}
 
 fn wrong_objects_are_refused(kubernetes: &Kubernetes) {
     let refusal = |object: &Value| {

@@ -16,19 +16,19 @@ use crate::wire::{is_default, null_default};
     "required" = ["machineConfigRef", "name"],
     "x-kubernetes-validations" = [
         {
-            "rule": "!has(self.controlPlaneRole) || !self.controlPlaneRole || !has(self.autoscalingMinSize) || self.autoscalingMinSize > 0",
+            "rule": "!(has(self.controlPlaneRole) && dyn(self.controlPlaneRole) == true) || !(has(self.autoscalingMinSize) && dyn(self.autoscalingMinSize) != null) || self.autoscalingMinSize > 0",
             "message": "AutoscalingMinSize must be greater than 0 when ControlPlaneRole is true"
         },
         {
-            "rule": "!has(self.etcdRole) || !self.etcdRole || !has(self.autoscalingMinSize) || self.autoscalingMinSize > 0",
+            "rule": "!(has(self.etcdRole) && dyn(self.etcdRole) == true) || !(has(self.autoscalingMinSize) && dyn(self.autoscalingMinSize) != null) || self.autoscalingMinSize > 0",
             "message": "AutoscalingMinSize must be greater than 0 when EtcdRole is true"
         },
         {
-            "rule": "!has(self.autoscalingMaxSize) || !has(self.autoscalingMinSize) || self.autoscalingMinSize <= self.autoscalingMaxSize",
+            "rule": "!(has(self.autoscalingMaxSize) && dyn(self.autoscalingMaxSize) != null) || !(has(self.autoscalingMinSize) && dyn(self.autoscalingMinSize) != null) || self.autoscalingMinSize <= self.autoscalingMaxSize",
             "message": "AutoscalingMinSize must be less than or equal to AutoscalingMaxSize when both are non-nil"
         },
         {
-            "rule": "(has(self.autoscalingMinSize) && has(self.autoscalingMaxSize)) || (!has(self.autoscalingMinSize) && !has(self.autoscalingMaxSize))",
+            "rule": "(has(self.autoscalingMinSize) && dyn(self.autoscalingMinSize) != null) == (has(self.autoscalingMaxSize) && dyn(self.autoscalingMaxSize) != null)",
             "message": "AutoscalingMinSize and AutoscalingMaxSize must both be set if enabling cluster-autoscaling"
         }
     ]
