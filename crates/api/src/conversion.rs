@@ -16,11 +16,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::catalogue::annotations;
 use crate::{Kind, overlay};
 use rule::Rule;
 
 /// Where a hub object is kept while it is in the shape of an older version. The name and format are upstream's.
-pub const DATA_ANNOTATION: &str = "cluster.x-k8s.io/conversion-data";
+pub const DATA_ANNOTATION: &str = annotations::CONVERSION_DATA;
 
 /// The version that everything is converted through.
 const HUB: &str = "v1beta2";

@@ -13,15 +13,7 @@ pub(crate) fn definitions() -> Vec<Definition> {
     let claims = Definition::of::<v1beta2::IPAddressClaim>(claim(Version::of::<v1beta2::IPAddressClaim>()))
         .also_served(claim(Version::of::<v1beta1::IPAddressClaim>()).deprecated())
         .also_served(claim(Version::of::<v1alpha1::IPAddressClaim>()));
-    vec![core(addresses), core(claims)]
-}
-
-/// clusterctl finds what belongs to Cluster API by these labels.
-fn core(definition: Definition) -> Definition {
-    definition
-        .categories(["cluster-api"])
-        .label("clusterctl.cluster.x-k8s.io", "")
-        .label("cluster.x-k8s.io/provider", "cluster-api")
+    vec![addresses.of_cluster_api(), claims.of_cluster_api()]
 }
 
 const POOL: [Column; 2] =

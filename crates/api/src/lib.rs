@@ -16,8 +16,8 @@
 //! | [`downstream`] | groups of the downstream clusters |
 //!
 //! Around them: [`catalogue`] spells every label, annotation and key, [`names`] makes the names of objects, [`crd`]
-//! turns the types into CustomResourceDefinitions, [`overlay`] carries changes onto documents whose every field we
-//! do not know.
+//! turns the types into CustomResourceDefinitions, [`conversion`] goes between API versions, [`overlay`] carries
+//! changes onto documents whose every field we do not know.
 
 #[macro_use]
 mod kind;

@@ -211,6 +211,8 @@ words! {
     NODE_TAINTS_FROM_MACHINE = "cluster.x-k8s.io/taints-from-machine";
     /// What a conversion between API versions could not express.
     CONVERSION_DATA = "cluster.x-k8s.io/conversion-data";
+    /// `false` on an IPAddressClaim whose cluster-name label only a conversion put there.
+    CONVERSION_CLUSTER_NAME_LABEL_SET = "conversion.cluster.x-k8s.io/cluster-name-label-set";
     /// A change in place is under way.
     UPDATE_IN_PROGRESS = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress";
     /// A move between MachineSets is not yet seen.

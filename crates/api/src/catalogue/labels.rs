@@ -126,6 +126,8 @@ words! {
     CONTRACT_V1BETA1 = "cluster.x-k8s.io/v1beta1";
     /// On a provider's definition: versions that fulfil the contract v1beta2.
     CONTRACT_V1BETA2 = "cluster.x-k8s.io/v1beta2";
+    /// On a definition: `clusterctl move` takes its objects along. The value is empty.
+    CLUSTERCTL = "clusterctl.cluster.x-k8s.io";
     /// On a definition: which provider it belongs to, such as `infrastructure-rke`.
     PROVIDER = "cluster.x-k8s.io/provider";
     /// Name of the cluster, on everything of it.

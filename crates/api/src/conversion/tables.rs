@@ -6,6 +6,7 @@ use super::rule::Rule::{
     Seconds, VersionedReference, Within, Word,
 };
 use crate::capi::{v1beta1, v1beta2};
+use crate::catalogue::{annotations, labels};
 use crate::ipam;
 
 /// Conditions never change their family: v1beta1's go to the deprecated part, v1beta2's from their own sub-object to
@@ -158,8 +159,8 @@ const IP_ADDRESS_CLAIM_V1ALPHA1: &[Rule] = &[
     OLD_CONDITIONS,
     Label {
         field: "spec.clusterName",
-        label: "cluster.x-k8s.io/cluster-name",
-        added: "conversion.cluster.x-k8s.io/cluster-name-label-set",
+        label: labels::CAPI_CLUSTER_NAME,
+        added: annotations::CONVERSION_CLUSTER_NAME_LABEL_SET,
     },
 ];
 

@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
+use crate::catalogue::labels;
 use crate::schema::{self, Nulls};
 use crate::{Kind, Scope};
 
@@ -205,6 +206,11 @@ impl Definition {
     pub fn label(mut self, key: &'static str, value: &'static str) -> Self {
         self.labels.insert(key, value);
         self
+    }
+
+    /// One of Cluster API's own: clusterctl finds it by these labels.
+    pub fn of_cluster_api(self) -> Self {
+        self.categories(["cluster-api"]).label(labels::CLUSTERCTL, "").label(labels::PROVIDER, "cluster-api")
     }
 
     /// The finished object.

@@ -69,11 +69,12 @@ pub(crate) fn definitions() -> Vec<Definition> {
     ]
 }
 
-/// Cluster API finds a provider's version for a contract by these labels; deletion of a cluster waits for objects of
-/// indexed kinds.
+/// Cluster API finds a provider's version for a contract by these labels, clusterctl the kinds that it moves; deletion
+/// of a cluster waits for objects of indexed kinds.
 fn provider(definition: Definition) -> Definition {
     definition
         .label(labels::CONTRACT_V1BETA1, "v1")
         .label(labels::CONTRACT_V1BETA2, "v1")
+        .label(labels::CLUSTERCTL, "")
         .label(labels::CLUSTER_INDEXED, "true")
 }

@@ -35,13 +35,9 @@ pub(crate) fn definitions() -> Vec<Definition> {
     ]
 }
 
-/// clusterctl finds the kinds that it moves, and whose they are, by these labels.
+/// A kind that is stored in this version and served in v1beta1 as well.
 fn core<K: Kind>(stored: Version, also_served: Version) -> Definition {
-    Definition::of::<K>(stored)
-        .also_served(also_served)
-        .categories(["cluster-api"])
-        .label("clusterctl.cluster.x-k8s.io", "")
-        .label("cluster.x-k8s.io/provider", "cluster-api")
+    Definition::of::<K>(stored).also_served(also_served).of_cluster_api()
 }
 
 fn cluster_columns() -> Vec<Column> {
