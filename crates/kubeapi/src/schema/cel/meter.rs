@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
-use kube_cel::cel::{Context, IdedExpr, Value};
+use kube_cel::cel::{Context, IdedExpr, ResolveResult, Value};
 
 /// No expression can name it: `@` is not part of a name.
 const TICK: &str = "@tick";
@@ -33,10 +33,10 @@ fn functions() -> Context<'static> {
     for (name, _) in TYPES {
         context.add_variable_from_value(name, type_value(name));
     }
-    context.add_function("type", |value: Value| {
+    context.add_function("type", |value: Value| -> ResolveResult {
         let kind = value.type_of().to_string();
         let name = TYPES.iter().find(|(_, rust)| *rust == kind).map_or(kind.as_str(), |(name, _)| name);
-        type_value(name)
+        Ok(type_value(name))
     });
     context
 }
