@@ -52,6 +52,10 @@ pub(crate) fn structural<T: JsonSchema>(nulls: Nulls) -> Value {
             field.remove("nullable");
         }
     }
+    // API servers refuse a root `metadata` that says more than its type, even in words.
+    if let Some(metadata) = schema.pointer_mut("/properties/metadata").and_then(Value::as_object_mut) {
+        metadata.remove("description");
+    }
     schema
 }
 
