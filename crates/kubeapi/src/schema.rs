@@ -106,7 +106,12 @@ impl Structural {
         self.validate_rest(object, old, errors)
     }
 
-    fn validate_rest(&self, object: &Value, old: Option<&Value>, mut errors: Vec<FieldError>) -> Vec<FieldError> {
+    fn validate_rest(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        mut errors: Vec<FieldError>,
+    ) -> Vec<FieldError> {
         let root = Path::root();
         errors.extend(metadata::validate(&self.root, object, &root));
         // Doubles that were there before are kept, all or none.

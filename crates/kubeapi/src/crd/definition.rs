@@ -142,7 +142,10 @@ impl Version {
                 label_selector: subresources["scale"]["labelSelectorPath"].as_str().map(str::to_owned),
             }),
             columns: list(version, "additionalPrinterColumns").iter().map(Column::read).collect(),
-            selectable_fields: list(version, "selectableFields").iter().map(|f| text(f, "jsonPath")).collect(),
+            selectable_fields: list(version, "selectableFields")
+                .iter()
+                .map(|f| text(f, "jsonPath"))
+                .collect(),
         }
     }
 }

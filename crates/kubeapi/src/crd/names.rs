@@ -26,7 +26,8 @@ pub struct Names {
 impl Names {
     /// Reads `spec.names` or `status.acceptedNames`.
     pub fn read(names: &Value) -> Names {
-        let texts = |name: &str| list(names, name).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let texts =
+            |name: &str| list(names, name).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         Names {
             plural: text(names, "plural"),
             singular: text(names, "singular"),
@@ -109,7 +110,8 @@ pub fn accept_names<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>
     }
     if wanted.short_names != had.short_names {
         let is_taken = |name: &&String| !had.short_names.contains(name) && resources.contains(*name);
-        let errors: Vec<String> = wanted.short_names.iter().filter(is_taken).map(|name| in_use(name)).collect();
+        let errors: Vec<String> =
+            wanted.short_names.iter().filter(is_taken).map(|name| in_use(name)).collect();
         match &errors[..] {
             [] => names.short_names = wanted.short_names,
             [one] => refuse("ShortNamesConflict", one.clone()),
@@ -125,8 +127,8 @@ pub fn accept_names<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>
         false => names.list_kind = wanted.list_kind,
     }
     names.categories = wanted.categories;
-    let names_accepted =
-        conflict.unwrap_or_else(|| Condition::new("NamesAccepted", true, "NoConflicts", "no conflicts found"));
+    let names_accepted = conflict
+        .unwrap_or_else(|| Condition::new("NamesAccepted", true, "NoConflicts", "no conflicts found"));
     Acceptance { names, established: established(crd, names_accepted.holds), names_accepted }
 }
 
@@ -135,13 +137,21 @@ fn established(crd: &Value, accepted: bool) -> Condition {
         .iter()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
     match was || accepted {
-        true => Condition::new("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
+        true => Condition::new(
+            "Established",
+            true,
+            "InitialNamesAccepted",
+            "the initial names have been accepted",
+        ),
         false => Condition::new("Established", false, "NotAccepted", "not all names are accepted"),
     }
 }
 
 /// Resources and kinds that other CRDs of the same group have.
-fn taken<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>) -> (BTreeSet<String>, BTreeSet<String>) {
+fn taken<'a>(
+    crd: &Value,
+    others: impl IntoIterator<Item = &'a Value>,
+) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
     for other in others {
         let same = other["metadata"]["name"] == crd["metadata"]["name"];
@@ -169,7 +179,8 @@ mod tests {
         let first = crd("foos.x.io", "x.io", foo.clone(), foo.clone());
         let elsewhere = crd("foos.y.io", "y.io", foo.clone(), foo.clone());
         let bar = |extra: Value| {
-            let mut names = json!({"plural": "bars", "singular": "bar", "kind": "Bar", "listKind": "BarList"});
+            let mut names =
+                json!({"plural": "bars", "singular": "bar", "kind": "Bar", "listKind": "BarList"});
             names.as_object_mut().unwrap().extend(extra.as_object().cloned().unwrap());
             names
         };
@@ -188,7 +199,10 @@ mod tests {
             let second = crd("bars.x.io", "x.io", bar(names.clone()), json!({}));
             let found = accept_names(&second, [&first, &elsewhere, &second]);
             let expected = conflict.unwrap_or(("NoConflicts", "no conflicts found"));
-            assert_eq!((found.names_accepted.reason.as_str(), found.names_accepted.message.as_str()), expected);
+            assert_eq!(
+                (found.names_accepted.reason.as_str(), found.names_accepted.message.as_str()),
+                expected
+            );
             assert_eq!(found.names_accepted.holds, conflict.is_none(), "{names}");
             assert_eq!(found.established.holds, conflict.is_none(), "{names}");
         }

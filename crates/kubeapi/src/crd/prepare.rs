@@ -97,7 +97,10 @@ mod tests {
             "spec": {"versions": [{"name": "v1", "storage": false}, {"name": "v2", "storage": true}]},
         });
         prepare_update(&mut new, &old);
-        assert_eq!(new["status"], json!({"storedVersions": ["v1", "v2"], "conditions": [{"type": "Established"}]}));
+        assert_eq!(
+            new["status"],
+            json!({"storedVersions": ["v1", "v2"], "conditions": [{"type": "Established"}]})
+        );
         assert_eq!(new["metadata"]["generation"], 4);
         prepare_create(&mut new);
         assert_eq!(new["status"], json!({"storedVersions": ["v2"]}));

@@ -174,7 +174,8 @@ fn conversion(conversion: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     }
     let strategy = text(conversion, "strategy");
     one_of(&strategy, &["None", "Webhook"], &path.child("strategy"), errors);
-    let (config_path, reviews_path) = (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
+    let (config_path, reviews_path) =
+        (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
     let config = &conversion["webhook"]["clientConfig"];
     let reviews = list(&conversion["webhook"], "conversionReviewVersions");
     if strategy != "Webhook" {
@@ -315,7 +316,10 @@ fn approval(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let state = |crd: &Value| match crd["metadata"]["annotations"][APPROVAL].as_str().unwrap_or_default() {
         "" => Approval::Missing,
         text if text.starts_with("unapproved") => Approval::Bypassed,
-        text if text.split_once("://").is_some_and(|(scheme, host)| !scheme.is_empty() && !host.is_empty()) => {
+        text if text
+            .split_once("://")
+            .is_some_and(|(scheme, host)| !scheme.is_empty() && !host.is_empty()) =>
+        {
             Approval::Approved
         }
         _ => Approval::Invalid,

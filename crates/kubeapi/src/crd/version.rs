@@ -86,7 +86,8 @@ fn schema(version: &Value, path: &Path, errors: &mut Vec<FieldError>) {
 
 /// A path of plain names: `.spec.replicas`.
 fn simple_json_path(text: &str, path: &Path) -> Option<FieldError> {
-    (!text.starts_with('.')).then(|| FieldError::invalid(path, text, "must be a simple json path starting with ."))
+    (!text.starts_with('.'))
+        .then(|| FieldError::invalid(path, text, "must be a simple json path starting with ."))
 }
 
 fn subresources(version: &Value, path: &Path, errors: &mut Vec<FieldError>) {
@@ -167,7 +168,11 @@ fn selectable_fields(version: &Value, path: &Path, errors: &mut Vec<FieldError>)
             }
         };
         if place.as_str() == "metadata" || place.as_str().starts_with("metadata.") {
-            errors.push(FieldError::invalid(&path, json_path.as_str(), "must not point to fields in metadata"));
+            errors.push(FieldError::invalid(
+                &path,
+                json_path.as_str(),
+                "must not point to fields in metadata",
+            ));
         }
         if !matches!(node.kind, Some(Type::String | Type::Boolean | Type::Integer)) {
             let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";

@@ -12,7 +12,8 @@ mod convert;
 mod evaluate;
 mod meter;
 
-use kube_cel::cel::{IdedExpr, Program};
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::parser::Parser;
 
 use super::fieldpath;
 use super::node::Node;
@@ -78,7 +79,9 @@ impl Rule {
         };
         let field_path = match props.field_path.is_empty() {
             true => None,
-            false => fieldpath::resolve(&props.field_path, node, true).ok().map(|(path, _)| path.as_str().to_owned()),
+            false => fieldpath::resolve(&props.field_path, node, true)
+                .ok()
+                .map(|(path, _)| path.as_str().to_owned()),
         };
         Ok(Rule {
             steps: meter::steps(&expression),
@@ -114,8 +117,8 @@ impl Rule {
 
 fn parse(source: &str, scope: &check::Scope<'_>) -> Result<(IdedExpr, check::Kind), String> {
     let failed = |why: String| format!("compilation failed: {why}");
-    let program = Program::compile(source).map_err(|error| failed(one_line(&error.to_string())))?;
-    let expression = program.expression().clone();
+    let parser = Parser::new().enable_optional_syntax(true);
+    let expression = parser.parse(source).map_err(|error| failed(one_line(&error.to_string())))?;
     let kind = check::check(&expression, scope).map_err(failed)?;
     Ok((expression, kind))
 }

@@ -38,7 +38,8 @@ impl<'a> Pair<'a> {
                     && (0..new.len()).all(|index| self.index(index).is_some_and(|item| item.is_equal()))
             }
             (Value::Object(new), Value::Object(old)) => {
-                new.len() == old.len() && new.keys().all(|key| self.key(key).is_some_and(|pair| pair.is_equal()))
+                new.len() == old.len()
+                    && new.keys().all(|key| self.key(key).is_some_and(|pair| pair.is_equal()))
             }
             (new, old) => new == old,
         }
@@ -57,7 +58,8 @@ fn item_key(list: &Node, item: &Value) -> Option<String> {
     let item = item.as_object()?;
     let mut key = String::new();
     for name in &list.list_map_keys {
-        let value = item.get(name).filter(|value| !(value.is_null() || value.is_object() || value.is_array()))?;
+        let value =
+            item.get(name).filter(|value| !(value.is_null() || value.is_object() || value.is_array()))?;
         key += &value.to_string();
         key.push('\0');
     }

@@ -99,10 +99,7 @@ mod tests {
                 json!({"a": 0, "b": "", "nested": {"deep": [{"n": null}, {"n": 2}]}, "map": {"k": {}, "l": null}}),
                 json!({"a": 0, "b": "", "nested": {"deep": [{"n": 7}, {"n": 2}]}, "map": {"k": {"y": true}, "l": null}}),
             ),
-            (
-                json!({"a": "wrong", "b": "", "nested": 3}),
-                json!({"a": "wrong", "b": "", "nested": 3}),
-            ),
+            (json!({"a": "wrong", "b": "", "nested": 3}), json!({"a": "wrong", "b": "", "nested": 3})),
         ];
         let schema = Structural::compile(&schema).unwrap();
         for (mut object, expected) in cases {

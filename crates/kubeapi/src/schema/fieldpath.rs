@@ -63,7 +63,9 @@ fn unescaped(letter: Option<char>) -> Result<char, String> {
         Some('t') => '\t',
         Some('v') => '\x0b',
         Some(letter @ ('\'' | '\\')) => letter,
-        other => return Err(format!("invalid string literal: invalid escape char \\{}", other.unwrap_or(' '))),
+        other => {
+            return Err(format!("invalid string literal: invalid escape char \\{}", other.unwrap_or(' ')));
+        }
     })
 }
 

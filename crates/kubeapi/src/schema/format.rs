@@ -185,7 +185,8 @@ fn is_cidr(text: &str) -> bool {
         (_, true) => 128,
         _ => return false,
     };
-    length.bytes().all(|byte| byte.is_ascii_digit()) && length.parse::<u32>().is_ok_and(|length| length <= bits)
+    length.bytes().all(|byte| byte.is_ascii_digit())
+        && length.parse::<u32>().is_ok_and(|length| length <= bits)
 }
 
 fn is_mac(text: &str) -> bool {
@@ -209,7 +210,8 @@ fn is_isbn10(text: &str) -> bool {
     };
     let digits: Option<Vec<u32>> = text.chars().enumerate().map(digit).collect();
     digits.is_some_and(|digits| {
-        digits.len() == 10 && digits.iter().zip(1..).map(|(digit, weight)| digit * weight).sum::<u32>() % 11 == 0
+        digits.len() == 10
+            && digits.iter().zip(1..).map(|(digit, weight)| digit * weight).sum::<u32>() % 11 == 0
     })
 }
 
@@ -218,7 +220,8 @@ fn is_isbn13(text: &str) -> bool {
     let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(10)).collect();
     digits.is_some_and(|digits| {
         let weights = [1, 3].into_iter().cycle();
-        digits.len() == 13 && digits.iter().zip(weights).map(|(digit, weight)| digit * weight).sum::<u32>() % 10 == 0
+        digits.len() == 13
+            && digits.iter().zip(weights).map(|(digit, weight)| digit * weight).sum::<u32>() % 10 == 0
     })
 }
 
@@ -247,7 +250,9 @@ fn is_date_time(text: &str) -> bool {
     let mut parts = lower.split('t');
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
     is_date(date)
-        && CLOCK.captures(time).is_some_and(|clock| &clock[1] <= "23" && &clock[2] <= "59" && &clock[3] <= "59")
+        && CLOCK
+            .captures(time)
+            .is_some_and(|clock| &clock[1] <= "23" && &clock[2] <= "59" && &clock[3] <= "59")
 }
 
 /// `1h30m`, and what Scala writes: `3 days`.
@@ -263,7 +268,9 @@ fn is_duration(text: &str) -> bool {
         &["w", "wk", "week"],
     ];
     let known = |unit: &str| {
-        UNITS.iter().any(|names| names.contains(&unit) || names.last().is_some_and(|long| unit.starts_with(long)))
+        UNITS
+            .iter()
+            .any(|names| names.contains(&unit) || names.last().is_some_and(|long| unit.starts_with(long)))
     };
     GO_DURATION.is_match(text)
         || DURATION_PART.captures_iter(text).any(|part| known(part[2].to_lowercase().as_str()))
@@ -289,9 +296,9 @@ fn is_request_uri(text: &str) -> bool {
 
 fn good_percents(text: &str) -> bool {
     let path = text.split('?').next().unwrap_or_default();
-    path.split('%').skip(1).all(|after| {
-        after.len() >= 2 && after.as_bytes().iter().take(2).all(|byte| byte.is_ascii_hexdigit())
-    })
+    path.split('%')
+        .skip(1)
+        .all(|after| after.len() >= 2 && after.as_bytes().iter().take(2).all(|byte| byte.is_ascii_hexdigit()))
 }
 
 fn good_authority(authority: &str) -> bool {

@@ -39,16 +39,23 @@ enum Shape {
 impl Shape {
     /// What Go would say if the value does not fit; null always does.
     fn problem(self, value: &Value) -> Option<&'static str> {
-        let all_text = |mut values: Box<dyn Iterator<Item = &Value> + '_>| values.all(|v| v.is_string() || v.is_null());
+        let all_text =
+            |mut values: Box<dyn Iterator<Item = &Value> + '_>| values.all(|v| v.is_string() || v.is_null());
         let (fits, wanted) = match self {
             Shape::Text => (value.is_string(), "string"),
             Shape::Whole => (value.is_i64() || value.is_u64(), "int64"),
-            Shape::Time => (value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()), "Time"),
+            Shape::Time => {
+                (value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()), "Time")
+            }
             Shape::Texts => {
                 (value.as_object().is_some_and(|map| all_text(Box::new(map.values()))), "map[string]string")
             }
-            Shape::TextList => (value.as_array().is_some_and(|list| all_text(Box::new(list.iter()))), "[]string"),
-            Shape::Objects => (value.as_array().is_some_and(|list| list.iter().all(Value::is_object)), "[]object"),
+            Shape::TextList => {
+                (value.as_array().is_some_and(|list| all_text(Box::new(list.iter()))), "[]string")
+            }
+            Shape::Objects => {
+                (value.as_array().is_some_and(|list| list.iter().all(Value::is_object)), "[]object")
+            }
         };
         (!fits && !value.is_null()).then_some(wanted)
     }
@@ -66,7 +73,9 @@ fn prune_at(node: &Node, value: &mut Value, is_object: bool, trail: &Trail<'_>, 
                 meta.retain(|name, _| {
                     let known = FIELDS.iter().any(|(field, _)| field == name);
                     if !known {
-                        dropped.push(trail.field("metadata").path(&Path::root()).child(name).as_str().to_owned());
+                        dropped.push(
+                            trail.field("metadata").path(&Path::root()).child(name).as_str().to_owned(),
+                        );
                     }
                     known
                 });
@@ -152,7 +161,9 @@ fn validate_object(fields: &Map<String, Value>, path: &Path, errors: &mut Vec<Fi
     match fields.get("metadata") {
         None => {}
         Some(Value::Object(meta)) => validate_meta(meta, &path.child("metadata"), errors),
-        Some(other) => errors.push(FieldError::invalid(&path.child("metadata"), other.clone(), "must be an object")),
+        Some(other) => {
+            errors.push(FieldError::invalid(&path.child("metadata"), other.clone(), "must be an object"))
+        }
     }
 }
 
@@ -167,7 +178,9 @@ pub(crate) fn validate_meta(meta: &Map<String, Value>, path: &Path, errors: &mut
     }
     let text = |name: &str| meta.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     for field in ["generateName", "name"] {
-        for problem in text(field).map(|name| text::path_segment(name, field == "generateName")).unwrap_or_default() {
+        for problem in
+            text(field).map(|name| text::path_segment(name, field == "generateName")).unwrap_or_default()
+        {
             errors.push(FieldError::invalid(&path.child(field), text(field).unwrap_or_default(), problem));
         }
     }

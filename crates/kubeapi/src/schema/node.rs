@@ -136,9 +136,10 @@ impl Node {
             Node::compile_in(props, &around, errors)
         };
         let above = around.uncorrelatable;
-        let properties = props.properties.iter().map(|(name, props)| {
-            (name.clone(), child(props, path.child("properties").key(name), above))
-        });
+        let properties = props
+            .properties
+            .iter()
+            .map(|(name, props)| (name.clone(), child(props, path.child("properties").key(name), above)));
         let properties = properties.collect();
         let additional = props.additional_properties.as_ref().map(|additional| match additional {
             PropsOrBool::Allowed(allowed) => Additional::Allowed(*allowed),
@@ -176,7 +177,12 @@ impl Node {
         node
     }
 
-    fn compile_rules(&self, props: &Props, around: &Surroundings<'_>, errors: &mut Vec<FieldError>) -> Vec<Rule> {
+    fn compile_rules(
+        &self,
+        props: &Props,
+        around: &Surroundings<'_>,
+        errors: &mut Vec<FieldError>,
+    ) -> Vec<Rule> {
         let mut rules = Vec::new();
         for (index, rule) in props.rules.iter().enumerate() {
             let path = around.path.child("x-kubernetes-validations").index(index);
@@ -215,7 +221,11 @@ impl Node {
 
     /// A branch of `allOf` and its like: value validations only.
     fn branch(props: &Props) -> Node {
-        Node::compile_in(props, &Surroundings { path: &Path::root(), is_root: false, uncorrelatable: None }, &mut Vec::new())
+        Node::compile_in(
+            props,
+            &Surroundings { path: &Path::root(), is_root: false, uncorrelatable: None },
+            &mut Vec::new(),
+        )
     }
 
     /// The names of the types that a value may have, as messages list them.

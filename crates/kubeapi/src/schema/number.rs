@@ -73,7 +73,9 @@ pub(crate) fn check(number: Num, checks: &Checks, name: impl Fn() -> String) -> 
     if let Some(factor) = checks.multiple_of {
         wrong.extend(match multiple_of(number, factor) {
             Ok(true) => None,
-            Ok(false) => Some((number.shown(), message(format!("a multiple of {}", limit_text(number, factor))))),
+            Ok(false) => {
+                Some((number.shown(), message(format!("a multiple of {}", limit_text(number, factor)))))
+            }
             Err(factor) => Some((
                 factor.shown(),
                 format!("factor MultipleOf declared for {} must be positive: {}", name(), factor.shown()),

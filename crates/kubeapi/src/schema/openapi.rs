@@ -213,7 +213,8 @@ fn list_map_keys(props: &Props, path: &Path, errors: &mut Vec<FieldError>) {
 
 /// Items of sets and maps have to be tellable apart.
 fn unambiguous_items(props: &Props, path: &Path, errors: &mut Vec<FieldError>) {
-    let (Some(items), Some(list_type @ ("set" | "map"))) = (props.item_schema(), props.list_type.as_deref()) else {
+    let (Some(items), Some(list_type @ ("set" | "map"))) = (props.item_schema(), props.list_type.as_deref())
+    else {
         return;
     };
     let items_path = path.child("items");
@@ -233,7 +234,8 @@ fn unambiguous_items(props: &Props, path: &Path, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(&path.child("default"), why));
         }
         if property.nullable {
-            errors.push(FieldError::forbidden(&path.child("nullable"), format!("{named} cannot be nullable")));
+            errors
+                .push(FieldError::forbidden(&path.child("nullable"), format!("{named} cannot be nullable")));
         }
     }
 }

@@ -164,7 +164,10 @@ impl Props {
         let found = [
             (!self.id.is_empty(), "OpenAPIV3Schema 'id' is not supported"),
             (!self.schema.is_empty(), "OpenAPIV3Schema 'schema' is not supported"),
-            (self.reference.as_ref().is_some_and(|r| !r.is_empty()), "OpenAPIV3Schema '$ref' is not supported"),
+            (
+                self.reference.as_ref().is_some_and(|r| !r.is_empty()),
+                "OpenAPIV3Schema '$ref' is not supported",
+            ),
             (!self.pattern_properties.is_empty(), "OpenAPIV3Schema 'patternProperties' is not supported"),
             (
                 self.dependencies.as_ref().and_then(Value::as_object).is_some_and(|map| !map.is_empty()),

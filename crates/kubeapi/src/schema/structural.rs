@@ -100,14 +100,12 @@ fn object_fields(props: &Props, level: Level, path: &Path, errors: &mut Vec<Fiel
             errors.push(FieldError::invalid(&path.child("type"), metadata.kind.as_str(), "must be object"));
         }
         if level == Level::Root && says_more_than_names(metadata) {
-            let why =
-                "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
             errors.push(FieldError::forbidden(&path, why));
         }
     }
     if props.embedded && props.preserve_unknown != Some(true) && props.properties.is_empty() {
-        let why =
-            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        let why = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         errors.push(FieldError::required(&path.child("properties"), why));
     }
 }
@@ -161,8 +159,7 @@ fn nested(props: &Props, skip_any_of: bool, path: &Path, errors: &mut Vec<FieldE
     for (name, property) in &props.properties {
         nested(property, false, &path.child("properties").key(name), errors);
     }
-    let has_additional =
-        !matches!(props.additional_properties, None | Some(PropsOrBool::Allowed(false)));
+    let has_additional = !matches!(props.additional_properties, None | Some(PropsOrBool::Allowed(false)));
     let forbidden = [
         (!props.kind.is_empty(), "type", "must be empty"),
         (has_additional, "additionalProperties", "must be undefined"),
@@ -200,7 +197,8 @@ fn complete_branches(
     if let Some(not) = &branch.not {
         complete(not, schema, schema_path, &branch_path.child("not"), errors);
     }
-    for (name, branches) in [("allOf", &branch.all_of), ("anyOf", &branch.any_of), ("oneOf", &branch.one_of)] {
+    for (name, branches) in [("allOf", &branch.all_of), ("anyOf", &branch.any_of), ("oneOf", &branch.one_of)]
+    {
         for (index, inner) in branches.iter().enumerate() {
             complete(inner, schema, schema_path, &branch_path.child(name).index(index), errors);
         }
@@ -220,7 +218,13 @@ fn complete(
     };
     complete_branches(branch, Some(schema), schema_path, branch_path, errors);
     if let Some(items) = branch.item_schema() {
-        complete(items, schema.item_schema(), &schema_path.child("items"), &branch_path.child("items"), errors);
+        complete(
+            items,
+            schema.item_schema(),
+            &schema_path.child("items"),
+            &branch_path.child("items"),
+            errors,
+        );
     }
     for (name, property) in &branch.properties {
         let schema_path = schema_path.child("properties").key(name);

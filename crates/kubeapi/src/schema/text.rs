@@ -17,7 +17,8 @@ static QUALIFIED_REGEX: LazyLock<Regex> = LazyLock::new(|| whole(QUALIFIED));
 static LABEL_VALUE_REGEX: LazyLock<Regex> = LazyLock::new(|| whole(LABEL_VALUE));
 
 fn whole(pattern: &str) -> Regex {
-    Regex::new(&format!("^{pattern}$")).expect("the patterns of this module are fixed, and every one is tested")
+    Regex::new(&format!("^{pattern}$"))
+        .expect("the patterns of this module are fixed, and every one is tested")
 }
 
 fn pattern_error(what: &str, pattern: &str, examples: &[&str]) -> String {
@@ -32,14 +33,16 @@ fn too_long(text: &str, most: usize) -> Option<String> {
 /// A name of one part that starts with a letter.
 pub(crate) fn dns1035_label(text: &str) -> Vec<String> {
     let what = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
-    let wrong = (!LABEL_1035_REGEX.is_match(text)).then(|| pattern_error(what, LABEL_1035, &["my-name", "abc-123"]));
+    let wrong =
+        (!LABEL_1035_REGEX.is_match(text)).then(|| pattern_error(what, LABEL_1035, &["my-name", "abc-123"]));
     too_long(text, 63).into_iter().chain(wrong).collect()
 }
 
 /// A name of one part.
 pub(crate) fn dns1123_label(text: &str) -> Vec<String> {
     let what = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
-    let wrong = (!LABEL_1123_REGEX.is_match(text)).then(|| pattern_error(what, LABEL_1123, &["my-name", "123-abc"]));
+    let wrong =
+        (!LABEL_1123_REGEX.is_match(text)).then(|| pattern_error(what, LABEL_1123, &["my-name", "123-abc"]));
     too_long(text, 63).into_iter().chain(wrong).collect()
 }
 
@@ -61,7 +64,9 @@ pub(crate) fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 problems.push("prefix part must be non-empty".to_owned());
             } else {
-                problems.extend(dns1123_subdomain(prefix).into_iter().map(|problem| format!("prefix part {problem}")));
+                problems.extend(
+                    dns1123_subdomain(prefix).into_iter().map(|problem| format!("prefix part {problem}")),
+                );
             }
             name
         }
@@ -95,7 +100,11 @@ pub(crate) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && (name == "." || name == "..") {
         return vec![format!("may not be '{name}'")];
     }
-    ["/", "%"].into_iter().filter(|bad| name.contains(bad)).map(|bad| format!("may not contain '{bad}'")).collect()
+    ["/", "%"]
+        .into_iter()
+        .filter(|bad| name.contains(bad))
+        .map(|bad| format!("may not contain '{bad}'"))
+        .collect()
 }
 
 #[cfg(test)]

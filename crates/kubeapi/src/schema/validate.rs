@@ -117,7 +117,8 @@ impl Validator<'_> {
             outcome.errors.push(FieldError::too_long(&trail.dotted_path(self.base), most));
         } else if let Some(least) = checks.min_length.filter(|least| length() < *least) {
             outcome.errors.push(self.invalid(trail, text, &format!("should be at least {least} chars long")));
-        } else if let Some(pattern) = checks.pattern.as_ref().filter(|pattern| !pattern.regex.is_match(text)) {
+        } else if let Some(pattern) = checks.pattern.as_ref().filter(|pattern| !pattern.regex.is_match(text))
+        {
             outcome.errors.push(self.invalid(trail, text, &format!("should match '{}'", pattern.source)));
         }
         outcome.passed += 1;
@@ -151,7 +152,11 @@ impl Validator<'_> {
             }
         }
         if let Some(least) = node.values.min_items.filter(|least| items.len() < *least) {
-            outcome.errors.push(self.invalid(trail, items.len(), &format!("should have at least {least} items")));
+            outcome.errors.push(self.invalid(
+                trail,
+                items.len(),
+                &format!("should have at least {least} items"),
+            ));
         }
         if let Some(most) = node.values.max_items.filter(|most| items.len() > *most) {
             outcome.errors.push(FieldError::too_many(&trail.dotted_path(self.base), items.len(), most));
@@ -165,8 +170,10 @@ impl Validator<'_> {
         if choices.is_empty() || choices.iter().any(|choice| is_choice(value, choice)) {
             return;
         }
-        let shown: Vec<String> =
-            choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned)).collect();
+        let shown: Vec<String> = choices
+            .iter()
+            .map(|choice| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned))
+            .collect();
         let value = match value {
             Value::Number(number) => Num::of(number).shown(),
             other => other.clone(),
@@ -207,7 +214,11 @@ impl Validator<'_> {
 
     fn check_field_count(&self, node: &Node, count: usize, trail: &Trail<'_>, outcome: &mut Outcome) {
         if let Some(least) = node.values.min_properties.filter(|least| count < *least) {
-            outcome.errors.push(self.invalid(trail, count, &format!("should have at least {least} properties")));
+            outcome.errors.push(self.invalid(
+                trail,
+                count,
+                &format!("should have at least {least} properties"),
+            ));
         }
         if let Some(most) = node.values.max_properties.filter(|most| count > *most) {
             outcome.errors.push(FieldError::too_many(&trail.dotted_path(self.base), count, most));
@@ -336,9 +347,7 @@ fn type_problem(node: &Node, value: &Value) -> Option<(String, &'static str)> {
         Value::Object(_) => (wants(Type::Object), "object", ""),
         Value::Number(number) => match Num::of(number) {
             Num::Int(_) => (wants(Type::Integer) || wants(Type::Number), "integer", "int64"),
-            float => {
-                (wants(Type::Number) || (float.is_whole() && wants(Type::Integer)), "number", "float64")
-            }
+            float => (wants(Type::Number) || (float.is_whole() && wants(Type::Integer)), "number", "float64"),
         },
     };
     match node.values.format {
@@ -370,7 +379,11 @@ pub(crate) fn blocks_rules(errors: &[FieldError]) -> Option<FieldError> {
     let blocking = |error: &FieldError| {
         matches!(
             error.problem,
-            Problem::NotSupported | Problem::Required | Problem::TooLong | Problem::TooMany | Problem::TypeInvalid
+            Problem::NotSupported
+                | Problem::Required
+                | Problem::TooLong
+                | Problem::TooMany
+                | Problem::TypeInvalid
         )
     };
     errors.iter().any(blocking).then(|| {

@@ -40,13 +40,22 @@ fn good_ones_pass() {
     assert_eq!(created(good()), [""; 0]);
     let full = with(&[
         ("/spec/names/shortNames", json!(["fo"])),
-        ("/spec/versions/0/subresources", json!({"status": {}, "scale": {
-            "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.s"}})),
-        ("/spec/versions/0/additionalPrinterColumns", json!([{"name": "N", "type": "integer", "jsonPath": ".spec.n"}])),
+        (
+            "/spec/versions/0/subresources",
+            json!({"status": {}, "scale": {
+            "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.s"}}),
+        ),
+        (
+            "/spec/versions/0/additionalPrinterColumns",
+            json!([{"name": "N", "type": "integer", "jsonPath": ".spec.n"}]),
+        ),
         ("/spec/versions/0/selectableFields", json!([{"jsonPath": ".spec.s"}])),
-        ("/spec/conversion", json!({"strategy": "Webhook", "webhook": {
+        (
+            "/spec/conversion",
+            json!({"strategy": "Webhook", "webhook": {
             "conversionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"name": "a", "namespace": "b", "path": "/convert"}}}})),
+            "clientConfig": {"service": {"name": "a", "namespace": "b", "path": "/convert"}}}}),
+        ),
     ]);
     assert_eq!(created(full), [""; 0]);
 }
@@ -54,7 +63,8 @@ fn good_ones_pass() {
 #[test]
 fn wrong_names_and_scopes() {
     let label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-    let cases: [(&[(&str, Value)], Vec<String>); 9] = [
+    type Case<'a> = (&'a [(&'a str, Value)], Vec<String>);
+    let cases: [Case<'_>; 9] = [
         (
             &[("/metadata/name", json!("bars.example.com"))],
             vec![r#"metadata.name: Invalid value: "bars.example.com": must be spec.names.plural+"."+spec.group"#.into()],
@@ -118,14 +128,18 @@ fn wrong_versions() {
     different["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["x"] = json!({});
     assert_eq!(
         created(different),
-        ["spec.versions[1].schema.openAPIV3Schema.properties[x].type: Required value: must not be empty for specified object fields"]
+        [
+            "spec.versions[1].schema.openAPIV3Schema.properties[x].type: Required value: must not be empty for specified object fields"
+        ]
     );
     let no_schema = with(&[("/spec/versions/0/schema", json!(null))]);
     assert_eq!(created(no_schema), ["spec.versions[0].schema.openAPIV3Schema: Required value"]);
     let warning = with(&[("/spec/versions/0/deprecationWarning", json!("x"))]);
     assert_eq!(
         created(warning),
-        [r#"spec.versions[0].deprecationWarning: Invalid value: "x": can only be set for deprecated versions"#]
+        [
+            r#"spec.versions[0].deprecationWarning: Invalid value: "x": can only be set for deprecated versions"#
+        ]
     );
 }
 
@@ -181,9 +195,7 @@ fn wrong_parts_of_a_single_version() {
 
 #[test]
 fn wrong_conversions() {
-    let webhook = |client: Value, reviews: Value| {
-        json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": reviews}})
-    };
+    let webhook = |client: Value, reviews: Value| json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": reviews}});
     let service = json!({"service": {"name": "a", "namespace": "b"}});
     let cases = [
         (

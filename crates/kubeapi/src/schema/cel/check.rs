@@ -13,9 +13,32 @@ use super::{convert, meter};
 
 /// Types and the prefixes of functions.
 const NAMES: [&str; 26] = [
-    "int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "dyn", "optional",
-    "optional_type", "duration", "timestamp", "sets", "math", "lists", "strings", "format", "ip", "cidr", "quantity",
-    "base64", "jsonpatch", "google",
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "dyn",
+    "optional",
+    "optional_type",
+    "duration",
+    "timestamp",
+    "sets",
+    "math",
+    "lists",
+    "strings",
+    "format",
+    "ip",
+    "cidr",
+    "quantity",
+    "base64",
+    "jsonpatch",
+    "google",
 ];
 
 /// The names that an expression may use, and what they stand for.
@@ -94,24 +117,31 @@ fn kind(found: Type_<'_>) -> Kind {
     }
 }
 
-fn type_of<'a, 'e>(
-    expression: &'e IdedExpr,
+fn type_of<'a>(
+    expression: &IdedExpr,
     scope: &mut Scope<'a>,
-    functions: &mut BTreeSet<&'e str>,
+    functions: &mut BTreeSet<String>,
 ) -> Result<Type_<'a>, String> {
     Ok(match &expression.expr {
         Expr::Ident(name) => variable(name, scope)?,
         Expr::Select(select) => {
             let operand = match &select.operand.expr {
                 // The prefix of a function or a type, not a value.
-                Expr::Ident(name) if NAMES.contains(&name.as_str()) && !is_local(name, scope) => return Ok(Type_::Any),
+                Expr::Ident(name) if NAMES.contains(&name.as_str()) && !is_local(name, scope) => {
+                    return Ok(Type_::Any);
+                }
                 _ => type_of(&select.operand, scope, functions)?,
             };
             let found = field(operand, &select.field)?;
             if select.test { Type_::Bool } else { found }
         }
         Expr::Call(call) => {
-            functions.insert(&call.func_name);
+            functions.insert(match call.target.as_deref().map(|target| &target.expr) {
+                Some(Expr::Ident(prefix)) if NAMES.contains(&prefix.as_str()) && !is_local(prefix, scope) => {
+                    format!("{prefix}.{}", call.func_name)
+                }
+                _ => call.func_name.clone(),
+            });
             let mut operands = Vec::new();
             for operand in call.target.as_deref().into_iter().chain(&call.args) {
                 operands.push(type_of(operand, scope, functions)?);
@@ -162,7 +192,8 @@ fn field<'a>(operand: Type_<'a>, name: &str) -> Result<Type_<'a>, String> {
     let unknown = || Err(format!("undefined field '{name}'"));
     match operand {
         Type_::Of(node, is_object) => {
-            let named = node.properties.iter().find(|(key, _)| convert::escaped(key).as_deref() == Some(name));
+            let named =
+                node.properties.iter().find(|(key, _)| convert::escaped(key).as_deref() == Some(name));
             if is_object {
                 match name {
                     "metadata" => return Ok(Type_::Metadata(named.map(|(_, schema)| schema))),
@@ -173,7 +204,9 @@ fn field<'a>(operand: Type_<'a>, name: &str) -> Result<Type_<'a>, String> {
             match (named, node.additional_schema()) {
                 (Some((_, schema)), _) => Ok(Type_::Of(schema, schema.embedded)),
                 (None, Some(schema)) => Ok(Type_::Of(schema, schema.embedded)),
-                (None, None) if node.int_or_string || node.kind.is_none() || node.additional.is_some() => Ok(Type_::Any),
+                (None, None) if node.int_or_string || node.kind.is_none() || node.additional.is_some() => {
+                    Ok(Type_::Any)
+                }
                 (None, None) if node.values.format.is_some() => Ok(Type_::Any),
                 (None, None) => unknown(),
             }
@@ -223,7 +256,9 @@ fn call_type<'a>(name: &str, operands: &[Type_<'a>], second: Option<&IdedExpr>) 
             (None, Some(key)) if node.additional.is_none() && !node.properties.is_empty() => {
                 return field(Type_::Of(node, *is_object), key);
             }
-            (None, _) => node.additional_schema().map_or(Type_::Any, |schema| Type_::Of(schema, schema.embedded)),
+            (None, _) => {
+                node.additional_schema().map_or(Type_::Any, |schema| Type_::Of(schema, schema.embedded))
+            }
         },
         // The field is named by a text; what comes out is optional.
         (operators::OPT_SELECT, [operand, _]) => {
@@ -243,10 +278,10 @@ fn literal(expression: Option<&IdedExpr>) -> Option<&str> {
     }
 }
 
-fn comprehension<'a, 'e>(
-    loops: &'e ComprehensionExpr,
+fn comprehension<'a>(
+    loops: &ComprehensionExpr,
     scope: &mut Scope<'a>,
-    functions: &mut BTreeSet<&'e str>,
+    functions: &mut BTreeSet<String>,
 ) -> Result<Type_<'a>, String> {
     let range = type_of(&loops.iter_range, scope, functions)?;
     let start = type_of(&loops.accu_init, scope, functions)?;

@@ -96,7 +96,9 @@ impl Walk<'_> {
                 }
             }
             Value::Array(items) => {
-                let Some(schema) = node.items.as_deref().filter(|schema| schema.has_rules) else { return Ok(()) };
+                let Some(schema) = node.items.as_deref().filter(|schema| schema.has_rules) else {
+                    return Ok(());
+                };
                 let old_items = OldItems::new(node, old);
                 for (index, item) in items.iter().enumerate() {
                     let old = old_items.of(item);
@@ -195,7 +197,9 @@ impl Walk<'_> {
         self.left -= cost.ok_or(Exhausted)?;
         Ok(match result {
             Ok(Cel::String(text)) => match text.trim() {
-                text if text.is_empty() || text.len() > LONGEST_MESSAGE || text.contains('\n') => rule.refusal(),
+                text if text.is_empty() || text.len() > LONGEST_MESSAGE || text.contains('\n') => {
+                    rule.refusal()
+                }
                 text => text.to_owned(),
             },
             _ => rule.refusal(),
@@ -205,8 +209,7 @@ impl Walk<'_> {
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
-const OUT_OF_MESSAGE: &str =
-    "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run";
+const OUT_OF_MESSAGE: &str = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run";
 
 fn refusal(rule: &Rule, node: &Node, place: &Path, message: String) -> FieldError {
     let (problem, value) = match rule.reason.as_deref() {

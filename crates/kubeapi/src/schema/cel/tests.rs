@@ -34,7 +34,10 @@ fn a_broken_rule_says_so() {
             json!({"rule": rule, "message": "no", "messageExpression": "'a\\nb'"}),
             r#"spec: Invalid value: "object": no"#,
         ),
-        (json!({"rule": rule, "message": "no", "fieldPath": ".max"}), r#"spec.max: Invalid value: "object": no"#),
+        (
+            json!({"rule": rule, "message": "no", "fieldPath": ".max"}),
+            r#"spec.max: Invalid value: "object": no"#,
+        ),
         (json!({"rule": rule, "message": "no", "reason": "FieldValueForbidden"}), "spec: Forbidden: no"),
         (json!({"rule": rule, "message": "no", "reason": "FieldValueRequired"}), "spec: Required value: no"),
         (
@@ -126,19 +129,14 @@ fn transition_rules_need_an_old_value() {
         "optionalOldSelf": true,
     });
     let schema = compile(spec(properties, rule));
-    let object = |fixed: &str, a: i64, b: i64| {
-        json!({"spec": {"fixed": fixed, "set_once": "x", "list": [{"k": "a", "n": a}, {"k": "b", "n": b}]}})
-    };
+    let object = |fixed: &str, a: i64, b: i64| json!({"spec": {"fixed": fixed, "set_once": "x", "list": [{"k": "a", "n": a}, {"k": "b", "n": b}]}});
     let old = object("x", 5, 5);
     let swapped = json!({"spec": {"fixed": "x", "set_once": "x", "list": [{"k": "b", "n": 5}, {"k": "a", "n": 6}, {"k": "c", "n": 0}]}});
     assert_eq!(texts(&schema, &object("y", 0, 0), None), [""; 0]);
     assert_eq!(texts(&schema, &swapped, Some(&old)), [""; 0]);
     assert_eq!(
         texts(&schema, &object("y", 5, 4), Some(&old)),
-        [
-            r#"spec.fixed: Invalid value: "string": fixed"#,
-            r#"spec.list[1]: Invalid value: "object": grows"#,
-        ]
+        [r#"spec.fixed: Invalid value: "string": fixed"#, r#"spec.list[1]: Invalid value: "object": grows"#,]
     );
     assert_eq!(
         texts(&schema, &json!({"spec": {"fixed": "x", "list": []}}), Some(&old)),
@@ -160,7 +158,10 @@ fn broken_rules_are_tolerated_where_nothing_changed() {
 
 #[test]
 fn rules_wait_until_the_rest_is_right() {
-    let schema = compile(spec(json!({"a": {"type": "string"}, "n": {"type": "integer"}}), json!({"rule": "self.a == 'x'"})));
+    let schema = compile(spec(
+        json!({"a": {"type": "string"}, "n": {"type": "integer"}}),
+        json!({"rule": "self.a == 'x'"}),
+    ));
     let unchecked = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
     let errors = texts(&schema, &json!({"spec": {"a": "y", "n": "1"}}), None);
     assert_eq!(errors.len(), 2);
@@ -198,7 +199,11 @@ fn what_cannot_be_asked_is_refused_with_the_schema() {
         (json!({"rule": "has(self.nope)"}), ".rule", "compilation failed: undefined field 'nope'"),
         (json!({"rule": "self.l.all(i, i.nope > 0)"}), ".rule", "compilation failed: undefined field 'nope'"),
         (json!({"rule": "other.a == 'x'"}), ".rule", "compilation failed: undeclared reference to 'other'"),
-        (json!({"rule": "self.a.frobnicate()"}), ".rule", "compilation failed: undeclared reference to 'frobnicate'"),
+        (
+            json!({"rule": "self.a.frobnicate()"}),
+            ".rule",
+            "compilation failed: undeclared reference to 'frobnicate'",
+        ),
         (
             json!({"rule": "self.l.sortBy(i, i.n).size() > 0"}),
             ".rule",
@@ -227,9 +232,10 @@ fn what_cannot_be_asked_is_refused_with_the_schema() {
         assert_eq!((errors.len(), errors[0].path.as_str()), (1, path.as_str()), "{rule}");
         assert!(errors[0].detail.starts_with(why), "{rule}: {}", errors[0]);
     }
-    let errors = Structural::compile(&json!({"type": "object", "properties": {"l": {"type": "array", "items": {
+    let errors =
+        Structural::compile(&json!({"type": "object", "properties": {"l": {"type": "array", "items": {
         "type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}}}))
-    .unwrap_err();
+        .unwrap_err();
     assert_eq!(
         errors[0].to_string(),
         r#"openAPIV3Schema.properties[l].items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within openAPIV3Schema.properties[l]"#

@@ -19,7 +19,9 @@ fn check(field: Value, expected: &[&str]) {
 fn fields_that_no_schema_may_have() {
     check(
         json!({"type": "strin"}),
-        &[r#".type: Unsupported value: "strin": supported values: "array", "boolean", "integer", "number", "object", "string""#],
+        &[
+            r#".type: Unsupported value: "strin": supported values: "array", "boolean", "integer", "number", "object", "string""#,
+        ],
     );
     check(json!({"type": "string", "$ref": "#/x"}), &[".$ref: Forbidden: $ref is not supported"]);
     check(
@@ -28,7 +30,9 @@ fn fields_that_no_schema_may_have() {
     );
     check(
         json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}),
-        &[".uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic"],
+        &[
+            ".uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ],
     );
     check(
         json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}}),
@@ -64,7 +68,9 @@ fn kinds_of_lists_and_maps() {
     );
     check(
         json!({"type": "array", "items": item, "x-kubernetes-list-type": "set"}),
-        &[".items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set"],
+        &[
+            ".items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set",
+        ],
     );
     check(
         json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "bag"}),
@@ -121,12 +127,18 @@ fn fields_of_rules() {
             json!({"rule": "true ||\ntrue"}),
             ".message: Required value: message must be specified if rule contains line breaks",
         ),
-        (json!({"rule": "true", "message": " "}), r#".message: Invalid value: " ": must be non-empty if specified"#),
+        (
+            json!({"rule": "true", "message": " "}),
+            r#".message: Invalid value: " ": must be non-empty if specified"#,
+        ),
         (
             json!({"rule": "true", "reason": "Because"}),
             r#".reason: Unsupported value: "Because": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#,
         ),
-        (json!({"rule": "true", "fieldPath": ".x"}), r#".fieldPath: Invalid value: ".x": must be a valid path"#),
+        (
+            json!({"rule": "true", "fieldPath": ".x"}),
+            r#".fieldPath: Invalid value: ".x": must be a valid path"#,
+        ),
     ];
     for (rule, error) in cases {
         check(rules(rule), &[&format!(".x-kubernetes-validations[0]{error}")]);

@@ -25,8 +25,12 @@ fn structural_schemas_pass() {
         with(json!({"x-kubernetes-int-or-string": true,
                     "allOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"maxLength": 3}]})),
         with(json!({"x-kubernetes-preserve-unknown-fields": true})),
-        with(json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true})),
-        with(json!({"type": "object", "properties": {"a": {"type": "string"}}, "not": {"properties": {"a": {"enum": ["x"]}}}})),
+        with(
+            json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}),
+        ),
+        with(
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "not": {"properties": {"a": {"enum": ["x"]}}}}),
+        ),
     ];
     for schema in good {
         assert_eq!(errors(&schema), [""; 0], "{schema}");
@@ -38,7 +42,10 @@ fn what_is_not_structural_is_refused() {
     const P: &str = "openAPIV3Schema.properties[f]";
     let cases: [(Value, &[&str]); 14] = [
         (json!({}), &["openAPIV3Schema.type: Required value: must not be empty at the root"]),
-        (json!({"type": "string"}), &[r#"openAPIV3Schema.type: Invalid value: "string": must be object at the root"#]),
+        (
+            json!({"type": "string"}),
+            &[r#"openAPIV3Schema.type: Invalid value: "string": must be object at the root"#],
+        ),
         (
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
             &["openAPIV3Schema.additionalProperties: Forbidden: must not be used at the root"],
@@ -50,7 +57,9 @@ fn what_is_not_structural_is_refused() {
         ),
         (with(json!({"type": "array"})), &["{P}.items: Required value: must be specified"]),
         (
-            with(json!({"type": "string", "anyOf": [{"type": "string", "description": "x", "nullable": true, "default": 1}]})),
+            with(
+                json!({"type": "string", "anyOf": [{"type": "string", "description": "x", "nullable": true, "default": 1}]}),
+            ),
             &[
                 "{P}.anyOf[0].default: Forbidden: must be undefined to be structural",
                 "{P}.anyOf[0].description: Forbidden: must be empty to be structural",
@@ -60,19 +69,29 @@ fn what_is_not_structural_is_refused() {
         ),
         (
             json!({"type": "object", "allOf": [{"properties": {"a": {"minLength": 1}}}]}),
-            &["openAPIV3Schema.properties[a]: Required value: because it is defined in openAPIV3Schema.allOf[0].properties[a]"],
+            &[
+                "openAPIV3Schema.properties[a]: Required value: because it is defined in openAPIV3Schema.allOf[0].properties[a]",
+            ],
         ),
         (
             with(json!({"type": "object", "x-kubernetes-embedded-resource": true})),
-            &["{P}.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"],
+            &[
+                "{P}.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
+            ],
         ),
         (
-            with(json!({"type": "string", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true})),
-            &[r#"{P}.type: Invalid value: "string": must be object if x-kubernetes-embedded-resource is true"#],
+            with(
+                json!({"type": "string", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}),
+            ),
+            &[
+                r#"{P}.type: Invalid value: "string": must be object if x-kubernetes-embedded-resource is true"#,
+            ],
         ),
         (
             with(json!({"x-kubernetes-int-or-string": true, "x-kubernetes-preserve-unknown-fields": true})),
-            &["{P}.x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true"],
+            &[
+                "{P}.x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true",
+            ],
         ),
         (
             json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}, "kind": {"type": "integer"}}}),
@@ -83,11 +102,15 @@ fn what_is_not_structural_is_refused() {
         ),
         (
             json!({"type": "object", "properties": {"metadata": {"type": "object"}}, "not": {"properties": {"metadata": {}}}}),
-            &["openAPIV3Schema.not.properties[metadata]: Forbidden: must not be specified in a nested context"],
+            &[
+                "openAPIV3Schema.not.properties[metadata]: Forbidden: must not be specified in a nested context",
+            ],
         ),
         (
             with(json!({"type": "string", "pattern": "(?=x)"})),
-            &["{P}.pattern: Invalid value: \"(?=x)\": must be a valid regular expression, but isn't: error parsing regexp: look-around, including look-ahead and look-behind, is not supported: `(?=x)`"],
+            &[
+                "{P}.pattern: Invalid value: \"(?=x)\": must be a valid regular expression, but isn't: error parsing regexp: look-around, including look-ahead and look-behind, is not supported: `(?=x)`",
+            ],
         ),
     ];
     for (schema, expected) in cases {

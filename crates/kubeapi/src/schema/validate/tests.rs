@@ -47,7 +47,11 @@ fn types() {
 fn strings() {
     let limits = json!({"type": "string", "minLength": 2, "maxLength": 3, "pattern": "^[a-z]+$"});
     check(limits.clone(), json!("ab"), &[]);
-    check(limits.clone(), json!("a"), &[r#"f: Invalid value: "a": f in body should be at least 2 chars long"#]);
+    check(
+        limits.clone(),
+        json!("a"),
+        &[r#"f: Invalid value: "a": f in body should be at least 2 chars long"#],
+    );
     check(limits.clone(), json!("abcd"), &["f: Too long: may not be more than 3 bytes"]);
     check(limits.clone(), json!("ääää"), &["f: Too long: may not be more than 3 bytes"]);
     check(limits, json!("A1"), &[r#"f: Invalid value: "A1": f in body should match '^[a-z]+$'"#]);
@@ -126,7 +130,8 @@ fn enumerations() {
 #[test]
 fn branches() {
     let fields = json!({"a": {"type": "string"}, "b": {"type": "string"}});
-    let one = json!({"type": "object", "properties": fields, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]});
+    let one =
+        json!({"type": "object", "properties": fields, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]});
     check(one.clone(), json!({"a": ""}), &[]);
     check(
         one.clone(),
@@ -140,9 +145,12 @@ fn branches() {
     check(
         one,
         json!({"a": "", "b": ""}),
-        &[r#"<nil>: Invalid value: "": "f" must validate one and only one schema (oneOf). Found 2 valid alternatives"#],
+        &[
+            r#"<nil>: Invalid value: "": "f" must validate one and only one schema (oneOf). Found 2 valid alternatives"#,
+        ],
     );
-    let any = json!({"type": "object", "properties": fields, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
+    let any =
+        json!({"type": "object", "properties": fields, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
     check(any.clone(), json!({"a": "", "b": ""}), &[]);
     check(
         any,
@@ -176,7 +184,8 @@ fn branches() {
         json!("x"),
         &[r#"<nil>: Invalid value: "": "f" must not validate the schema (not)"#],
     );
-    let int_or_string = json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]});
+    let int_or_string =
+        json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]});
     check(int_or_string, json!("50%"), &[]);
 }
 
@@ -229,7 +238,10 @@ fn what_was_wrong_and_has_not_changed_is_tolerated() {
             json!({"spec": {"must": "", "keyed": [{"k": "a", "short": "long"}, {"k": "b"}]}}),
             json!({"spec": {"must": "", "keyed": [{"k": "b"}, {"k": "a", "short": "long", "other": "new"}]}}),
         ),
-        (json!({"spec": {"must": "", "set": ["a", "a"]}}), json!({"spec": {"must": "", "set": ["a", "a", "b"]}})),
+        (
+            json!({"spec": {"must": "", "set": ["a", "a"]}}),
+            json!({"spec": {"must": "", "set": ["a", "a", "b"]}}),
+        ),
         (json!({"spec": {"must": "", "one": {}}}), json!({"spec": {"must": "x", "one": {}}})),
     ];
     for (old, new) in tolerated {
@@ -276,7 +288,8 @@ fn a_status_is_checked_by_itself() {
         "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
     }}))
     .unwrap();
-    let errors = schema.validate_status(&json!({"spec": {}, "status": {"phase": 1}}), Some(&json!({"spec": {}})));
+    let errors =
+        schema.validate_status(&json!({"spec": {}, "status": {"phase": 1}}), Some(&json!({"spec": {}})));
     assert_eq!(
         errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [r#"status.phase: Invalid value: "integer": phase in body must be of type string: "integer""#]
