@@ -2,8 +2,10 @@
 //!
 //! No IO, no async, no clock, and none of our kinds: CRDs arrive as data. Objects are [`serde_json::Value`]s.
 
+pub mod crd;
 pub mod field;
 pub mod gvk;
+pub mod schema;
 pub mod status;
 
 pub use field::{FieldError, Path};
