@@ -147,7 +147,7 @@ impl Rewriter {
             for (name, property) in properties {
                 *property = self.rewrite(property.take());
                 if self.nulls == Nulls::Taken && !is_required(name) {
-                    property["nullable"] = json!(true);
+                    take_null(property);
                 }
             }
         }
@@ -166,6 +166,14 @@ impl Rewriter {
         if is_anything(schema) {
             schema.insert("x-kubernetes-preserve-unknown-fields".into(), json!(true));
         }
+    }
+}
+
+/// Lets a value be null. Not where there is a set of values: API servers hold null to be outside of every set, even
+/// of one that lists it.
+fn take_null(schema: &mut Value) {
+    if schema.get("enum").is_none() {
+        schema["nullable"] = json!(true);
     }
 }
 

@@ -23,11 +23,11 @@ pub fn values(schema: &Value, special: Special) -> BoxedStrategy<Value> {
         return proptest::sample::select(choices.clone()).boxed();
     }
     if schema["x-kubernetes-int-or-string"] == json!(true) {
-        return prop_oneof![
-            (0..=100_i32).prop_map(Value::from),
-            (0..=100_i32).prop_map(|n| json!(format!("{n}%")))
-        ]
-        .boxed();
+        let number = (0..=100_i32).prop_map(Value::from);
+        if schema["pattern"].is_string() {
+            return prop_oneof![number, text::strings(schema)].boxed();
+        }
+        return prop_oneof![number, (0..=100_i32).prop_map(|n| json!(format!("{n}%")))].boxed();
     }
     match schema["type"].as_str() {
         Some("object") => objects(schema, special),

@@ -26,7 +26,7 @@ kind! {
     "required" = ["active", "url"],
     "x-kubernetes-preserve-unknown-fields" = true,
     "x-kubernetes-validations" = [{
-        "rule": "!has(self.checksum) || (self.checksum.size() in [0, 32, 40, 64, 128])",
+        "rule": "!has(self.checksum) || dyn(self.checksum) == null || (self.checksum.size() in [0, 32, 40, 64, 128])",
         "message": "Checksum must be an md5, sha1, sha256, or sha512 digest."
     }]
 ))]
