@@ -16,7 +16,7 @@ pub(crate) fn strings(schema: &Value) -> BoxedStrategy<Value> {
             .boxed();
     }
     if schema["format"] == "byte" {
-        return string_regex("([A-Za-z0-9+/]{4}){0,6}")
+        return string_regex("([A-Za-z0-9+/]{4}){1,6}")
             .expect("base64 is regular")
             .prop_map(Value::from)
             .boxed();
@@ -24,7 +24,7 @@ pub(crate) fn strings(schema: &Value) -> BoxedStrategy<Value> {
     let least = schema["minLength"].as_u64().unwrap_or(0);
     let most = schema["maxLength"].as_u64().unwrap_or(u64::MAX);
     let fits = move |text: &String| (least..=most).contains(&(text.chars().count() as u64));
-    match schema["pattern"].as_str().and_then(|pattern| string_regex(unanchored(pattern)).ok()) {
+    match schema["pattern"].as_str().and_then(|pattern| string_regex(&unanchored(pattern)).ok()) {
         Some(matching) => matching.prop_filter("length", fits).prop_map(Value::from).boxed(),
         None => {
             let longest = most.min(least.max(USUAL_LENGTH));
@@ -36,6 +36,34 @@ pub(crate) fn strings(schema: &Value) -> BoxedStrategy<Value> {
 }
 
 /// proptest makes whole matches; anchors say the same and are not understood.
-fn unanchored(pattern: &str) -> &str {
-    pattern.trim_start_matches('^').trim_end_matches('$')
+fn unanchored(pattern: &str) -> String {
+    let mut text = String::new();
+    let (mut escaped, mut in_class) = (false, false);
+    for symbol in pattern.chars() {
+        let anchor = !escaped && !in_class && (symbol == '^' || symbol == '$');
+        in_class = !escaped && (symbol == '[' || in_class && symbol != ']') || escaped && in_class;
+        escaped = !escaped && symbol == '\\';
+        if !anchor {
+            text.push(symbol);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anchors_go_and_what_looks_like_them_stays() {
+        let cases = [
+            ("^[a-z]+$", "[a-z]+"),
+            ("^$|^[a-f0-9]{32}$", "|[a-f0-9]{32}"),
+            (r"^\^[^$]\$$", r"\^[^$]\$"),
+            (r"^[\]^]$", r"[\]^]"),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(unanchored(pattern), expected, "{pattern}");
+        }
+    }
 }
