@@ -4,6 +4,8 @@
 
 pub mod field;
 pub mod gvk;
+pub mod name;
+pub mod selector;
 pub mod status;
 
 pub use field::{FieldError, Path};
