@@ -4,6 +4,7 @@
 
 pub mod field;
 pub mod gvk;
+pub mod media;
 pub mod name;
 pub mod request;
 pub mod selector;
