@@ -5,6 +5,7 @@
 pub mod field;
 pub mod gvk;
 pub mod media;
+pub mod meta;
 pub mod name;
 pub mod request;
 pub mod selector;

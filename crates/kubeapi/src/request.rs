@@ -6,6 +6,7 @@ mod query;
 
 use std::fmt;
 
+pub(crate) use options::wrong_manager;
 pub use options::{
     DeleteOptions, FieldValidation, GetOptions, IncludeObject, ListOptions, Match, PatchOptions,
     Preconditions, Propagation, TableOptions, WriteOptions, pretty,
