@@ -2,6 +2,7 @@
 //!
 //! No IO, no async, no clock, and none of our kinds: CRDs arrive as data. Objects are [`serde_json::Value`]s.
 
+pub mod builtin;
 pub mod field;
 pub mod gvk;
 pub mod media;
