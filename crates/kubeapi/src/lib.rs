@@ -8,6 +8,7 @@ pub mod gvk;
 pub mod media;
 pub mod meta;
 pub mod name;
+pub mod patch;
 pub mod request;
 pub mod selector;
 pub mod status;
