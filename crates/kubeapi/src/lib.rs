@@ -5,6 +5,7 @@
 pub mod builtin;
 pub mod field;
 pub mod gvk;
+pub mod jsonpath;
 pub mod media;
 pub mod meta;
 pub mod name;
@@ -12,6 +13,7 @@ pub mod patch;
 pub mod request;
 pub mod selector;
 pub mod status;
+pub mod table;
 
 pub use field::{FieldError, Path};
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
