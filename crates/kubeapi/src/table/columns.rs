@@ -18,7 +18,7 @@ impl Short {
         Column {
             name: name.into(),
             type_: type_.into(),
-            format: if matches!(self.0, "Name" | "Attacher") { "name" } else { "" }.into(),
+            format: if matches!(name, "Name" | "Attacher") { "name" } else { "" }.into(),
             description: String::new(),
             priority: i64::from(self.0.ends_with('+')),
         }
