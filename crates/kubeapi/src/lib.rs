@@ -2,11 +2,20 @@
 //!
 //! No IO, no async, no clock, and none of our kinds: CRDs arrive as data. Objects are [`serde_json::Value`]s.
 
+pub mod builtin;
 pub mod crd;
 pub mod field;
 pub mod gvk;
+pub mod jsonpath;
+pub mod media;
+pub mod meta;
+pub mod name;
+pub mod patch;
+pub mod request;
 pub mod schema;
+pub mod selector;
 pub mod status;
+pub mod table;
 
 pub use field::{FieldError, Path};
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
