@@ -4,6 +4,7 @@
 
 pub mod field;
 pub mod gvk;
+pub mod proto;
 pub mod status;
 
 pub use field::{FieldError, Path};
