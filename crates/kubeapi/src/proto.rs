@@ -138,8 +138,11 @@ pub fn encode_watch_frame(event: &str, object: &Value) -> Result<Vec<u8>, Error>
     Ok([&length.to_be_bytes(), body.as_slice()].concat())
 }
 
-/// Splits the first whole frame off a stream: the event in it and what follows. `None`: more bytes have to come.
-pub fn split_watch_frame(stream: &[u8], limits: Limits) -> Result<Option<(&[u8], &[u8])>, Error> {
+/// The event in a frame, and what follows the frame.
+pub type SplitFrame<'a> = (&'a [u8], &'a [u8]);
+
+/// Splits the first whole frame off a stream. `None`: more bytes have to come.
+pub fn split_watch_frame(stream: &[u8], limits: Limits) -> Result<Option<SplitFrame<'_>>, Error> {
     let Some((length, rest)) = stream.split_first_chunk::<4>() else { return Ok(None) };
     let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| Error::TooLarge("bytes"))?;
     if length > limits.bytes {

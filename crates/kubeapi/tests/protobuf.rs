@@ -18,16 +18,16 @@ struct Vector {
 
 impl Vector {
     fn bytes(&self) -> Vec<u8> {
-        STANDARD.decode(&self.protobuf).unwrap()
+        STANDARD.decode(&self.protobuf).expect("it is base64")
     }
 }
 
 /// The frame of a watch, then one object on each line.
 static VECTORS: LazyLock<Vec<Vector>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("data/protobuf.json")).unwrap());
+    LazyLock::new(|| serde_json::from_str(include_str!("data/protobuf.json")).expect("it is JSON"));
 
 fn vectors() -> (&'static Vector, &'static [Vector]) {
-    VECTORS.split_first().unwrap()
+    VECTORS.split_first().expect("it is not empty")
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn field(number: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![number << 3 | 2];
     let mut length = body.len();
     while length >= 0x80 {
-        bytes.push(u8::try_from(length & 0x7f).unwrap() | 0x80);
+        bytes.push(u8::try_from(length & 0x7f).expect("it is masked") | 0x80);
         length >>= 7;
     }
-    bytes.push(u8::try_from(length).unwrap());
+    bytes.push(u8::try_from(length).expect("it is small"));
     [bytes.as_slice(), body].concat()
 }
 
