@@ -2,9 +2,11 @@
 //!
 //! No IO, no async, no clock, and none of our kinds: CRDs arrive as data. Objects are [`serde_json::Value`]s.
 
+pub mod authn;
 pub mod field;
 pub mod gvk;
 pub mod proto;
+pub mod rbac;
 pub mod status;
 
 pub use field::{FieldError, Path};
