@@ -122,3 +122,64 @@ fn is_dashed_word(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(allowed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_service_accounts_come_apart_again() {
+        let long = "a".repeat(64);
+        let cases = [
+            ("system:serviceaccount:n:a".to_owned(), Some(("n", "a"))),
+            ("system:serviceaccount:n:a.b".to_owned(), Some(("n", "a.b"))),
+            (format!("system:serviceaccount:n:{long}"), Some(("n", long.as_str()))),
+            (format!("system:serviceaccount:{long}:a"), None),
+            ("system:serviceaccount:n:a:b".to_owned(), None),
+            ("system:serviceaccount:n:".to_owned(), None),
+            ("system:serviceaccount::a".to_owned(), None),
+            ("system:serviceaccount:n.m:a".to_owned(), None),
+            ("system:serviceaccount:n:A".to_owned(), None),
+            ("system:serviceaccount:-n:a".to_owned(), None),
+            ("n:a".to_owned(), None),
+        ];
+        for (user, parts) in cases {
+            assert_eq!(split_service_account_user(&user), parts, "{user}");
+        }
+        assert_eq!(service_account_user("n", "a"), "system:serviceaccount:n:a");
+    }
+
+    #[test]
+    fn a_token_says_what_it_is_bound_to() {
+        let account = ServiceAccount {
+            namespace: "n".into(),
+            name: "a".into(),
+            uid: "1".into(),
+            pod: Some(("p".into(), "2".into())),
+            node: Some(("w".into(), None)),
+            credential_id: Some("JTI=3".into()),
+        };
+        let user = account.user().authenticated();
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("system:serviceaccount:n:a", "1"));
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated"];
+        assert_eq!(user.groups, groups);
+        let extra: Vec<(&str, &str)> =
+            user.extra.iter().map(|(key, values)| (key.as_str(), values[0].as_str())).collect();
+        assert_eq!(
+            extra,
+            [
+                ("authentication.kubernetes.io/credential-id", "JTI=3"),
+                ("authentication.kubernetes.io/node-name", "w"),
+                ("authentication.kubernetes.io/pod-name", "p"),
+                ("authentication.kubernetes.io/pod-uid", "2"),
+            ]
+        );
+    }
+
+    #[test]
+    fn everybody_is_in_one_of_two_groups() {
+        assert_eq!(User::anonymous().authenticated().groups, [UNAUTHENTICATED]);
+        let user = User { name: "u".into(), ..User::default() };
+        assert_eq!(user.authenticated().authenticated().groups, [AUTHENTICATED]);
+    }
+}

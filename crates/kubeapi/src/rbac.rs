@@ -80,7 +80,10 @@ pub fn authorize(attributes: &Attributes<'_>, policy: &Policy) -> Decision {
     for grant in policy.grants(attributes.user, attributes.target.namespace()) {
         match grant.rules {
             Ok(rules) if rules.iter().any(|rule| rule.allows(attributes.verb, &attributes.target)) => {
-                return Decision { allowed: true, reason: format!("RBAC: allowed by {}", grant.source) };
+                return Decision {
+                    allowed: true,
+                    reason: format!("RBAC: allowed by {}", grant.source(attributes.user)),
+                };
             }
             Ok(_) => {}
             Err(error) => errors.push(error.to_string()),

@@ -146,3 +146,103 @@ fn unescape(key: &str) -> String {
     }
     String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(headers: &[(&'static str, &'static str)]) -> Result<Option<Impersonation>, NoUser> {
+        Impersonation::from_headers(headers.iter().copied())
+    }
+
+    /// Group, resource, subresource, namespace and name of each check, joined by `|`.
+    fn checks(asked: &Impersonation) -> Vec<String> {
+        let real = User::default();
+        let shown = |attributes: Attributes<'_>| match attributes.target {
+            Target::Resource(target) => {
+                assert_eq!(attributes.verb, "impersonate");
+                [target.group, target.resource, target.subresource, target.namespace, target.name].join("|")
+            }
+            Target::Path(path) => path.into(),
+        };
+        asked.checks(&real).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn each_header_needs_a_right() {
+        let all = asked(&[
+            ("Impersonate-Extra-Example.com%2fScopes", "view"),
+            ("impersonate-group", "g2"),
+            ("Impersonate-Group", "g1"),
+            ("Impersonate-User", "ann"),
+            ("Impersonate-User", "ignored"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Extra-Example.com%2fscopes", "edit"),
+            ("Accept", "*/*"),
+        ]);
+        let all = all.unwrap().unwrap();
+        let authentication = "authentication.k8s.io";
+        assert_eq!(
+            checks(&all),
+            [
+                "|users|||ann".to_owned(),
+                "|groups|||g2".to_owned(),
+                "|groups|||g1".to_owned(),
+                format!("{authentication}|userextras|example.com/scopes||view"),
+                format!("{authentication}|userextras|example.com/scopes||edit"),
+                format!("{authentication}|uids|||7"),
+            ]
+        );
+        let user = all.user();
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "7"));
+        assert_eq!(user.extra["example.com/scopes"], ["view", "edit"]);
+        let account = asked(&[("Impersonate-User", "system:serviceaccount:n:a")]).unwrap().unwrap();
+        assert_eq!(checks(&account), ["|serviceaccounts||n|a"]);
+    }
+
+    #[test]
+    fn groups_follow_from_the_user_unless_they_are_given() {
+        let account = "system:serviceaccount:n:a";
+        let cases: [(&'static str, &[&'static str], &[&str]); 8] = [
+            ("ann", &[], &["system:authenticated"]),
+            ("ann", &["g"], &["g", "system:authenticated"]),
+            ("ann", &["system:authenticated", "g"], &["system:authenticated", "g"]),
+            ("ann", &["system:unauthenticated"], &["system:unauthenticated"]),
+            (account, &[], &["system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated"]),
+            (account, &["g"], &["g", "system:authenticated"]),
+            ("system:anonymous", &[], &["system:unauthenticated"]),
+            (
+                "system:anonymous",
+                &["system:authenticated"],
+                &["system:authenticated", "system:unauthenticated"],
+            ),
+        ];
+        for (user, groups, expected) in cases {
+            let mut headers = vec![("Impersonate-User", user)];
+            headers.extend(groups.iter().map(|group| ("Impersonate-Group", *group)));
+            assert_eq!(asked(&headers).unwrap().unwrap().user().groups, expected, "{user} {groups:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_done_without_a_user() {
+        assert_eq!(asked(&[("Accept", "*/*")]), Ok(None));
+        assert_eq!(asked(&[("Impersonate-User", "")]), Ok(None));
+        let cases = [
+            (("Impersonate-Group", "g"), "requested [{Group  g    }] without impersonating a user"),
+            (
+                ("Impersonate-Uid", "7"),
+                "requested [{UID  7  authentication.k8s.io/v1  }] without impersonating a user",
+            ),
+            (
+                ("Impersonate-Extra-Key%zz", "v"),
+                "requested [{UserExtra  v  authentication.k8s.io/v1  key%zz}] without impersonating a user",
+            ),
+        ];
+        for (header, message) in cases {
+            assert_eq!(asked(&[header]).unwrap_err().to_string(), message);
+            assert!(Impersonation::is_header(header.0));
+        }
+        assert!(!Impersonation::is_header("authorization"));
+    }
+}

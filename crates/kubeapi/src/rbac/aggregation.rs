@@ -26,25 +26,24 @@ pub fn gathered_rules(
 }
 
 /// Every ClusterRole whose rules are not what it gathers, with the rules it should have. Roles that gather from
-/// roles that gather settle within one call; on a circle nothing more comes after once around.
+/// roles that gather settle within one call; where they go in circles it ends all the same.
 pub fn out_of_date(
     roles: &BTreeMap<String, ClusterRole>,
     matches: impl Fn(&Value, &BTreeMap<String, String>) -> bool,
 ) -> BTreeMap<String, Vec<PolicyRule>> {
     let mut settled = roles.clone();
+    // Rules move on by at least one role a round.
     for _ in 0..roles.len() {
-        let changes: Vec<(String, Vec<PolicyRule>)> = settled
-            .iter()
-            .filter_map(|(name, role)| {
-                let rules = gathered_rules(name, &settled, &matches)?;
-                (rules != role.rules).then(|| (name.clone(), rules))
-            })
-            .collect();
-        if changes.is_empty() {
-            break;
+        let mut changed = false;
+        for name in roles.keys() {
+            let Some(rules) = gathered_rules(name, &settled, &matches) else { continue };
+            settled.entry(name.clone()).and_modify(|role| {
+                changed |= role.rules != rules;
+                role.rules = rules;
+            });
         }
-        for (name, rules) in changes {
-            settled.entry(name).and_modify(|role| role.rules = rules);
+        if !changed {
+            break;
         }
     }
     let changed = settled.into_iter().filter(|(name, role)| roles.get(name) != Some(role));

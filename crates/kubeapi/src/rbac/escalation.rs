@@ -35,12 +35,13 @@ pub struct BindingWrite<'a> {
 }
 
 /// Whether the user may write this role: by holding all of its rules, or the verb `escalate`.
-pub fn check_role(user: &User, write: &RoleWrite<'_>, policy: &Policy) -> Result<(), Status> {
+pub fn check_role(user: &User, write: &RoleWrite<'_>, policy: &Policy) -> Result<(), Box<Status>> {
     let resource = if write.namespace.is_empty() { "clusterroles" } else { "roles" };
     if is_allowed(user, "escalate", resource, write.namespace, write.path_name, policy) {
         return Ok(());
     }
-    let forbidden = |why: &str| Status::forbidden(&GroupResource::new(GROUP, resource), write.name, why);
+    let forbidden =
+        |why: &str| Box::new(Status::forbidden(&GroupResource::new(GROUP, resource), write.name, why));
     confirm(user, write.namespace, write.rules, policy).map_err(|why| forbidden(&why))?;
     if write.aggregates && confirm(user, write.namespace, &everything(), policy).is_err() {
         return Err(forbidden("must have cluster-admin privileges to use the aggregationRule"));
@@ -49,7 +50,7 @@ pub fn check_role(user: &User, write: &RoleWrite<'_>, policy: &Policy) -> Result
 }
 
 /// Whether the user may write this binding: by holding all rules of the role, or the verb `bind` on it.
-pub fn check_binding(user: &User, write: &BindingWrite<'_>, policy: &Policy) -> Result<(), Status> {
+pub fn check_binding(user: &User, write: &BindingWrite<'_>, policy: &Policy) -> Result<(), Box<Status>> {
     let (role, namespace) = (write.role_ref, write.namespace);
     if user.is_in(MASTERS) {
         return Ok(());
@@ -62,13 +63,17 @@ pub fn check_binding(user: &User, write: &BindingWrite<'_>, policy: &Policy) -> 
     if bound.is_some_and(|resource| is_allowed(user, "bind", resource, namespace, &role.name, policy)) {
         return Ok(());
     }
-    let rules = policy.rules_of(role, namespace).map_err(|error| match error {
-        Error::NoRole { resource, name } => Status::not_found(&GroupResource::new(GROUP, resource), &name),
-        other => Status::internal(other),
+    let rules = policy.rules_of(role, namespace).map_err(|error| {
+        Box::new(match error {
+            Error::NoRole { resource, name } => {
+                Status::not_found(&GroupResource::new(GROUP, resource), &name)
+            }
+            other => Status::internal(other),
+        })
     })?;
     let resource = if namespace.is_empty() { "clusterrolebindings" } else { "rolebindings" };
     confirm(user, namespace, rules, policy)
-        .map_err(|why| Status::forbidden(&GroupResource::new(GROUP, resource), write.name, &why))
+        .map_err(|why| Box::new(Status::forbidden(&GroupResource::new(GROUP, resource), write.name, &why)))
 }
 
 /// Whether an update changes nothing but what garbage collection needs: such a one is not checked.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::model::{Binding, ClusterRole, PolicyRule, RoleRef};
+use super::model::{Binding, ClusterRole, PolicyRule, RoleRef, Subject};
 use crate::authn::{User, service_account_user};
 
 /// What is wrong with a policy.
@@ -53,8 +53,9 @@ enum Holder {
 pub(super) struct Grant<'a> {
     /// The rules of the role, if it is there.
     pub(super) rules: Result<&'a [PolicyRule], Error>,
-    /// The binding, in upstream's words.
-    pub(super) source: String,
+    binding: &'a Binding,
+    namespace: &'a str,
+    name: &'a str,
 }
 
 /// The rules that apply to a user.
@@ -151,22 +152,38 @@ impl Policy {
     }
 
     /// What each binding gives to a user: those of the cluster first, each by name.
-    pub(super) fn grants(&self, user: &User, namespace: &str) -> impl Iterator<Item = Grant<'_>> {
-        let namespaces = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
+    pub(super) fn grants(&self, user: &User, namespace: &str) -> Vec<Grant<'_>> {
+        let holders = holders(user);
         let mut grants = Vec::new();
-        for namespace in namespaces {
-            let Some(bindings) = self.bindings.get(namespace) else { continue };
-            let namespace = namespace.to_owned();
-            let holders = holders(user);
+        for wanted in BTreeSet::from(["", namespace]) {
+            let Some((namespace, bindings)) = self.bindings.get_key_value(wanted) else { continue };
             let names: BTreeSet<&String> =
                 holders.iter().filter_map(|holder| bindings.by_holder.get(holder)).flatten().collect();
-            grants.extend(names.into_iter().filter_map(move |name| {
+            grants.extend(names.into_iter().filter_map(|name| {
                 let binding = bindings.by_name.get(name)?;
-                let rules = self.rules_of(&binding.role_ref, &namespace);
-                Some(Grant { rules, source: describe(binding, &namespace, name, &holders)? })
+                let rules = self.rules_of(&binding.role_ref, namespace);
+                Some(Grant { rules, binding, namespace, name })
             }));
         }
-        grants.into_iter()
+        grants
+    }
+}
+
+impl Grant<'_> {
+    /// The binding and the first of its subjects that the user is, in upstream's words.
+    pub(super) fn source(&self, user: &User) -> String {
+        let holders = holders(user);
+        let is_user = |subject: &&Subject| {
+            holder_of(subject, self.namespace).is_some_and(|holder| holders.contains(&holder))
+        };
+        let subject = self.binding.subjects.iter().find(is_user);
+        let subject = subject.map(|subject| subject.describe(self.namespace)).unwrap_or_default();
+        let (kind, binding) = match self.namespace {
+            "" => ("ClusterRoleBinding", self.name.to_owned()),
+            namespace => ("RoleBinding", format!("{}/{namespace}", self.name)),
+        };
+        let role = &self.binding.role_ref;
+        format!("{kind} {binding:?} of {} {:?} to {subject}", role.kind, role.name)
     }
 }
 
@@ -191,8 +208,8 @@ impl Bindings {
     }
 }
 
+/// Kind, namespace and name.
 fn identity(object: &Value) -> Result<(&str, &str, &str), Error> {
-    let text = |value: &'_ Value| value.as_str().map(str::to_owned).unwrap_or_default();
     let kind = object["kind"].as_str().unwrap_or_default();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -200,13 +217,11 @@ fn identity(object: &Value) -> Result<(&str, &str, &str), Error> {
         ("Role" | "RoleBinding", false) | ("ClusterRole" | "ClusterRoleBinding", true) => {
             Ok((kind, namespace, name))
         }
-        _ => {
-            Err(Error::NotRbac(format!("{} {:?}", text(&object["kind"]), text(&object["metadata"]["name"]))))
-        }
+        _ => Err(Error::NotRbac(format!("{kind} {name:?} in namespace {namespace:?}"))),
     }
 }
 
-fn holder_of(subject: &super::Subject, binding_namespace: &str) -> Option<Holder> {
+fn holder_of(subject: &Subject, binding_namespace: &str) -> Option<Holder> {
     match subject.kind.as_str() {
         "User" => Some(Holder::User(subject.name.clone())),
         "Group" => Some(Holder::Group(subject.name.clone())),
@@ -222,21 +237,6 @@ fn holder_of(subject: &super::Subject, binding_namespace: &str) -> Option<Holder
 fn holders(user: &User) -> Vec<Holder> {
     let groups = user.groups.iter().map(|group| Holder::Group(group.clone()));
     groups.chain([Holder::User(user.name.clone())]).collect()
-}
-
-/// A binding and the first of its subjects that the user is, in upstream's words.
-fn describe(binding: &Binding, namespace: &str, name: &str, holders: &[Holder]) -> Option<String> {
-    let subject = binding
-        .subjects
-        .iter()
-        .find(|subject| holder_of(subject, namespace).is_some_and(|holder| holders.contains(&holder)))?;
-    let (kind, binding_name) = match namespace.is_empty() {
-        true => ("ClusterRoleBinding", name.to_owned()),
-        false => ("RoleBinding", format!("{name}/{namespace}")),
-    };
-    let role = &binding.role_ref;
-    let subject = subject.describe(namespace);
-    Some(format!("{kind} {binding_name:?} of {} {:?} to {subject}", role.kind, role.name))
 }
 
 /// Several errors as Go joins them, each said once.

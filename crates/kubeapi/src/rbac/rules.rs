@@ -1,7 +1,7 @@
 //! What a rule allows, and whether rules allow all that others do.
 
 use super::model::PolicyRule;
-use super::{Target, combined};
+use super::{ResourceTarget, Target};
 
 impl PolicyRule {
     /// Whether this rule alone allows it.
@@ -13,12 +13,7 @@ impl PolicyRule {
             Target::Path(path) => self.non_resource_urls.iter().any(|allowed| url_covers(allowed, path)),
             Target::Resource(target) => {
                 has_or_all(&self.api_groups, target.group)
-                    && self.resources.iter().any(|allowed| {
-                        allowed == "*"
-                            || *allowed == combined(target)
-                            || !target.subresource.is_empty()
-                                && allowed.strip_prefix("*/") == Some(target.subresource)
-                    })
+                    && self.resources.iter().any(|allowed| resource_matches(allowed, target))
                     && (self.resource_names.is_empty() || has(&self.resource_names, target.name))
             }
         }
@@ -96,6 +91,17 @@ fn has(set: &[String], value: &str) -> bool {
 
 fn has_or_all(set: &[String], value: &str) -> bool {
     set.iter().any(|found| found == "*" || found == value)
+}
+
+fn resource_matches(allowed: &str, target: &ResourceTarget<'_>) -> bool {
+    match (allowed.split_once('/'), target.subresource) {
+        _ if allowed == "*" => true,
+        (None, "") => allowed == target.resource,
+        (Some((resource, subresource)), wanted) if !wanted.is_empty() => {
+            subresource == wanted && (resource == "*" || resource == target.resource)
+        }
+        _ => false,
+    }
 }
 
 fn resource_covered(owned: &[String], resource: &str) -> bool {
