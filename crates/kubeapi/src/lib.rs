@@ -2,6 +2,7 @@
 //!
 //! No IO, no async, no clock, and none of our kinds: CRDs arrive as data. Objects are [`serde_json::Value`]s.
 
+pub mod authn;
 pub mod builtin;
 pub mod crd;
 pub mod field;
@@ -11,6 +12,8 @@ pub mod media;
 pub mod meta;
 pub mod name;
 pub mod patch;
+pub mod proto;
+pub mod rbac;
 pub mod request;
 pub mod schema;
 pub mod selector;
