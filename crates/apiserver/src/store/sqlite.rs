@@ -202,6 +202,7 @@ impl Store for SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.requests = None;
+        self.reader.close();
         // Waits for what was accepted to be on the disk and for the lock to be free. A writer that panicked has
         // already said so.
         if let Some(writer) = self.writer.take() {

@@ -14,12 +14,18 @@ const KEPT: usize = 2;
 #[derive(Debug)]
 pub(super) struct Reader {
     path: PathBuf,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    /// None once the store is closed: watches may outlive it, connections must not.
+    idle: Arc<Mutex<Option<Vec<Connection>>>>,
 }
 
 impl Reader {
     pub(super) fn new(path: PathBuf) -> Self {
-        Reader { path, idle: Arc::default() }
+        Reader { path, idle: Arc::new(Mutex::new(Some(Vec::new()))) }
+    }
+
+    /// Closes the file, as soon as reads that are under way have ended.
+    pub(super) fn close(&self) {
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Runs `read` on one state of the file, on a thread that may block.
@@ -29,14 +35,18 @@ impl Reader {
     ) -> Result<T, Error> {
         let (path, idle) = (self.path.clone(), self.idle.clone());
         blocking(move || {
-            let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let kept = match &mut *idle.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(idle) => idle.pop(),
+                None => return Err(Error::Closed),
+            };
             let opened = kept.map_or_else(|| open(&path), Ok);
             let mut connection = opened.map_err(Error::storage("opening the store to read"))?;
             let snapshot = connection.transaction().map_err(Error::storage("beginning to read the store"))?;
             let result = read(&snapshot);
             snapshot.finish().map_err(Error::storage("ending a read of the store"))?;
-            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < KEPT {
+            if let Some(idle) = &mut *idle.lock().unwrap_or_else(PoisonError::into_inner)
+                && idle.len() < KEPT
+            {
                 idle.push(connection);
             }
             result
