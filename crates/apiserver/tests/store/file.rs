@@ -178,6 +178,45 @@ fn a_full_disk_is_said_and_survived() {
 }
 
 #[test]
+#[ignore = "needs a small file system: mount a tmpfs of some MiB and name it in STORE_SMALL_FILE_SYSTEM"]
+fn a_disk_without_room_is_said_and_survived() {
+    let small = std::env::var("STORE_SMALL_FILE_SYSTEM").expect("a directory on a small file system");
+    let directory = TempDir::new_in(&small).unwrap();
+    let stuffing = Path::new(&small).join("stuffing");
+    runtime().block_on(async {
+        let store = open(directory.path());
+        for round in 1..=3 {
+            let known = put(&store, "/a", &"x".repeat(10_000)).await;
+            fill_up(&stuffing);
+            let mut kept = known;
+            let failed = loop {
+                match store.write(vec![Write::put("/a", vec![b'x'; 10_000], Expect::Anything)]).await {
+                    Ok(commit) => kept = commit.revision,
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(failed, Error::DiskFull), "round {round}: {failed:?}");
+            assert_eq!(store.view().head(), kept);
+            std::fs::remove_file(&stuffing).unwrap();
+            assert_eq!(put(&store, "/a", "y").await, Revision(kept.0 + 1));
+            store.check().await.unwrap();
+        }
+        let head = store.view().head();
+        drop(store);
+        let store = open(directory.path());
+        assert_eq!(store.view().head(), head);
+        store.check().await.unwrap();
+    });
+}
+
+/// Writes a file until there is no room left.
+fn fill_up(path: &Path) {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create(path).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+}
+
+#[test]
 fn a_backup_is_one_state_of_a_store_in_use() {
     let (directory, target) = (directory(), directory());
     let backup = target.path().join("backup.db");

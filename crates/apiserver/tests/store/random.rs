@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn key(number: u8) -> String {
-    format!("/{}/{number}", if number % 2 == 0 { "even" } else { "odd" })
+    format!("/{}/{number}", if number.is_multiple_of(2) { "even" } else { "odd" })
 }
 
 type State = BTreeMap<String, (String, Revision)>;
