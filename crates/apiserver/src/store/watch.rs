@@ -164,3 +164,40 @@ impl Drop for Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::sync::Mutex;
+
+    use imbl::OrdMap;
+
+    use super::*;
+    use crate::store::view::Origin;
+    use crate::store::{Options, View};
+
+    /// A log that has grown beyond what is published, in stretches of two revisions, all of other scopes.
+    #[derive(Default)]
+    struct Ahead(Mutex<Vec<(Revision, Revision)>>);
+
+    impl History for Ahead {
+        fn read<'a>(&'a self, _scope: &'a Scope, after: Revision, most: Revision) -> Answer<'a, Stretch> {
+            self.0.lock().unwrap().push((after, most));
+            let through = Revision(after.0 + 2).min(most);
+            Box::pin(ready(Ok(Stretch { events: Vec::new(), through })))
+        }
+    }
+
+    #[test]
+    fn the_log_is_read_up_to_what_is_published_and_not_beyond() {
+        let origin = Origin { head: Revision(5), ..Origin::default() };
+        let core = Arc::new(Core::new(View::new(origin, OrdMap::new()), Options::default()));
+        let log = Arc::new(Ahead::default());
+        let mut watch = Watch::new(core, Some(log.clone()), Scope::prefix("/"), Revision::ZERO).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(runtime.block_on(watch.next_ready()).unwrap().is_none());
+        let asked = [0, 2, 4].map(|after| (Revision(after), Revision(5)));
+        assert_eq!(*log.0.lock().unwrap(), asked);
+        assert_eq!(watch.progress(), Revision(5));
+    }
+}
