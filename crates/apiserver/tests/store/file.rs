@@ -86,6 +86,28 @@ fn a_directory_has_one_user_who_is_named() {
     open(directory.path());
 }
 
+#[test]
+fn a_closed_store_can_be_opened_at_once_also_while_processes_start() {
+    let directory = directory();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                // A process that starts holds this one's open files until it becomes another program.
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+                    program.arg("--list").stdout(std::process::Stdio::null()).status().unwrap();
+                }
+            });
+        }
+        let opened: Vec<_> = (0..100)
+            .map(|_| SqliteStore::open(directory.path(), Options::default(), clock()).err())
+            .collect();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(opened.iter().all(Option::is_none), "{:?}", opened.iter().flatten().next());
+    });
+}
+
 #[cfg(unix)]
 #[test]
 fn only_the_owner_can_read_it() {

@@ -9,7 +9,7 @@ use crate::store::Error;
 /// A data directory that no other process uses. The operating system frees it with the process, however it ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -43,9 +43,17 @@ impl Lock {
         });
         match written.map_err(Error::file("writing", &path)) {
             // The name of the holder can wait for room; the lock itself takes none.
-            Ok(()) | Err(Error::DiskFull) => Ok(Lock { _file: file }),
+            Ok(()) | Err(Error::DiskFull) => Ok(Lock { file }),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file would not do: a process that is being started holds a copy of it for a moment. If this
+        // fails, the lock goes with the last copy.
+        let _ = self.file.unlock();
     }
 }
 
