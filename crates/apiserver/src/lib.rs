@@ -1,0 +1,5 @@
+//! The embedded Kubernetes API server.
+//!
+//! It knows no kinds of ours: what it serves arrives as data.
+
+pub mod store;

@@ -1,0 +1,12 @@
+//! The store, from outside: one suite for all backends, and what is the file's alone.
+
+#![expect(clippy::unwrap_used, reason = "in a test the panic is the message")]
+
+mod conformance;
+mod crash;
+mod file;
+mod group_commit;
+mod history;
+mod random;
+mod support;
+mod watches;
