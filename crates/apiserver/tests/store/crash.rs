@@ -22,9 +22,10 @@ fn open(directory: &Path) -> SqliteStore {
 }
 
 #[test]
-#[ignore = "the process to be killed: the test below starts it"]
+#[ignore = "not a test: the process that the test below starts and kills"]
 fn victim() {
-    let directory = std::env::var(DIRECTORY).expect("the directory to write to");
+    // Somebody runs all ignored tests.
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Arc::new(open(Path::new(&directory)));
