@@ -203,7 +203,12 @@ fn a_full_disk_is_said_and_survived() {
 #[ignore = "mounts a file system, which takes root"]
 fn a_disk_without_room_is_said_and_survived() {
     let Some(small) = SmallFileSystem::mount() else {
-        println!("skip full-disk: a tmpfs cannot be mounted here");
+        // Past the harness, which keeps the words of tests that pass.
+        std::io::Write::write_all(
+            &mut std::io::stdout(),
+            b"skip full-disk: a tmpfs cannot be mounted here\n",
+        )
+        .unwrap();
         return;
     };
     let directory = TempDir::new_in(small.0.path()).unwrap();
