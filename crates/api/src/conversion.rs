@@ -16,8 +16,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::Kind;
 use crate::catalogue::annotations;
-use crate::{Kind, overlay};
+use crate::overlay::{self, Removal};
 use rule::Rule;
 
 /// Where a hub object is kept while it is in the shape of an older version. The name and format are upstream's.
@@ -49,15 +50,14 @@ pub enum Error {
         to: String,
     },
     /// The object does not fit its own version.
-    #[error("the object is not a {kind} of {api_version}")]
+    #[error("the object is not a {kind} of {api_version}: {problem}")]
     Shape {
         /// The object's kind.
         kind: String,
         /// The version that it should fit.
         api_version: String,
         /// What does not fit.
-        #[source]
-        source: serde_json::Error,
+        problem: serde_json::Error,
     },
     /// A reference to another object cannot be written in the other version.
     #[error("{path}: {problem}")]
@@ -68,11 +68,19 @@ pub enum Error {
         problem: String,
     },
     /// The annotation that carries the hub object does not hold one.
-    #[error("metadata.annotations[{DATA_ANNOTATION}] is not the JSON that a conversion wrote; remove it")]
-    Annotation(#[source] serde_json::Error),
+    #[error("metadata.annotations[{DATA_ANNOTATION}] is not what a conversion wrote, remove it: {0}")]
+    Annotation(serde_json::Error),
 }
 
 impl Error {
+    /// The same error, found in the object that the annotation holds.
+    fn in_annotation(self) -> Self {
+        match self {
+            Error::Shape { problem, .. } => Error::Annotation(problem),
+            other => other,
+        }
+    }
+
     /// The same error, with the path of what surrounds the place where it was found.
     fn inside(self, outer: &str) -> Self {
         match self {
@@ -148,11 +156,15 @@ impl Converter {
     /// The hub object that an older object stands for.
     fn restore_hub(&self, mut old: Value) -> Result<Value, Error> {
         let Some(data) = take_annotation(&mut old) else { return self.up(old) };
-        let mut stored: Value = serde_json::from_str(&data).map_err(Error::Annotation)?;
+        let stored: Map<String, Value> = serde_json::from_str(&data).map_err(Error::Annotation)?;
+        let mut stored = Value::Object(stored);
         stored["metadata"] = old["metadata"].clone();
-        let unchanged = self.up(self.down(stored.clone(), &AnyVersion)?)?;
+        stored["kind"] = self.kind.into();
+        self.labelled(&mut stored, HUB);
+        let unchanged = self.down(stored.clone(), &AnyVersion).and_then(|old| self.up(old));
+        let unchanged = unchanged.map_err(Error::in_annotation)?;
         let given = self.up(old)?;
-        let mut hub = overlay::carry(&stored, &unchanged, &given);
+        let mut hub = overlay::carry(&stored, &unchanged, &given, Removal::OfTheWhole);
         hub["metadata"] = given["metadata"].clone();
         Ok(hub)
     }
@@ -199,10 +211,10 @@ impl Converter {
     ) -> Result<Value, Error> {
         let metadata = document["metadata"].take();
         document["metadata"] = Value::Object(Map::new());
-        let mut shaped = shape(document).map_err(|source| Error::Shape {
+        let mut shaped = shape(document).map_err(|problem| Error::Shape {
             kind: self.kind.into(),
             api_version: format!("{}/{version}", self.group),
-            source,
+            problem,
         })?;
         shaped["metadata"] = metadata;
         Ok(shaped)

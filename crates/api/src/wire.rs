@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::overlay;
+use crate::overlay::{self, Removal};
 
 /// A typed object together with the document it was read from.
 ///
@@ -36,7 +36,12 @@ impl<T: Serialize + DeserializeOwned> Tracked<T> {
     /// # Errors
     /// If `T` cannot be written as JSON.
     pub fn document(&self) -> Result<Value, serde_json::Error> {
-        Ok(overlay::carry(&self.read, &self.as_read, &serde_json::to_value(&self.value)?))
+        Ok(overlay::carry(
+            &self.read,
+            &self.as_read,
+            &serde_json::to_value(&self.value)?,
+            Removal::OfWhatIsKnown,
+        ))
     }
 
     /// The JSON merge patch with the changes made since it was read; `None` if there are none.

@@ -5,7 +5,6 @@
 use api::conversion::{ApiVersions, DATA_ANNOTATION, Error, convert};
 use api::{GoDuration, Kind, capi, ipam};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use samples::cluster_api_fields;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -70,7 +69,7 @@ where
     Hub: Kind + Serialize + DeserializeOwned,
 {
     let (old_version, hub_version) = (Old::api_version(&()), Hub::api_version(&()));
-    let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
+    let mut runner = samples::runner(200);
     let exact = runner.run(&objects::<Hub>(), |object| {
         let hub = typed::<Hub>(object);
         let old = convert(hub.clone(), &old_version, &Beta1).unwrap();
@@ -90,6 +89,25 @@ where
         prop_assert_eq!(typed::<Old>(back), typed::<Old>(normalised(old)));
         Ok(())
     });
+    let rewritten = runner.run(&(objects::<Hub>(), objects::<Hub>()), |(stored, wanted)| {
+        let stored = convert(typed::<Hub>(stored), &old_version, &Beta1).unwrap();
+        let wanted = convert(typed::<Hub>(wanted), &old_version, &Beta1).unwrap();
+        // A client of the older version reads the one and writes what is in the other.
+        let mut written = stored.clone();
+        for part in ["spec", "status"] {
+            match wanted.get(part) {
+                Some(value) => written[part] = value.clone(),
+                None => drop(written.as_object_mut().unwrap().remove(part)),
+            }
+        }
+        let hub = convert(written.clone(), &hub_version, &Beta1).unwrap();
+        let read = convert(hub, &old_version, &Beta1).unwrap();
+        for part in ["spec", "status"] {
+            prop_assert_eq!(read.get(part), written.get(part), "it reads what it wrote");
+        }
+        Ok(())
+    });
+    rewritten.unwrap_or_else(|failure| panic!("a client of {old_version}: {failure}"));
     listed.unwrap_or_else(|failure| panic!("{} -> {} -> {0}: {failure}", old_version, hub_version));
 }
 
@@ -186,10 +204,12 @@ fn a_client_of_v1beta1_changes_what_it_changes_and_nothing_else() {
     assert_eq!(old["metadata"]["annotations"]["mine"], "kept");
     old["spec"]["version"] = "v1.34.0".into();
     old["spec"]["nodeDrainTimeout"] = "5m".into();
+    old["status"]["bootstrapReady"] = true.into();
     old["metadata"]["labels"] = json!({"new": "label"});
 
     let hub = convert(old, V1BETA2, &Beta1).unwrap();
     let mut expected = machine();
+    expected["status"]["initialization"]["bootstrapDataSecretCreated"] = true.into();
     expected["spec"]["version"] = "v1.34.0".into();
     expected["spec"]["deletion"] = json!({"nodeDrainTimeoutSeconds": 300});
     expected["metadata"]["labels"] = json!({"new": "label"});
@@ -225,7 +245,17 @@ fn what_cannot_be_converted_is_said() {
 
     let mut old = convert(machine(), V1BETA1, &Beta1).unwrap();
     old["metadata"]["annotations"][DATA_ANNOTATION] = "{broken".into();
-    assert!(matches!(convert(old.clone(), V1BETA2, &Beta1), Err(Error::Annotation(_))));
+    for data in ["{broken", "\"text\"", "1", "[]", "null", r#"{"spec": {"version": []}}"#] {
+        old["metadata"]["annotations"][DATA_ANNOTATION] = data.into();
+        let error = convert(old.clone(), V1BETA2, &Beta1).unwrap_err();
+        assert!(
+            matches!(error, Error::Annotation(_)) && error.to_string().contains("remove it"),
+            "{data}: {error}"
+        );
+    }
+    old["metadata"]["annotations"][DATA_ANNOTATION] = "{}".into();
+    let restored = convert(old.clone(), V1BETA2, &Beta1).unwrap();
+    assert_eq!((&restored["apiVersion"], &restored["kind"]), (&json!(V1BETA2), &json!("Machine")));
 
     old["metadata"]["annotations"] = json!({});
     old["spec"]["infrastructureRef"]["apiVersion"] = "a/b/c".into();
@@ -233,7 +263,13 @@ fn what_cannot_be_converted_is_said() {
     assert!(error.contains("infrastructureRef") && error.contains("a/b/c"), "{error}");
 
     old["spec"]["version"] = json!(["not", "a", "string"]);
-    assert!(matches!(convert(old, V1BETA2, &Beta1), Err(Error::Shape { .. })));
+    let error = convert(old, V1BETA2, &Beta1).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("the object is not a Machine of cluster.x-k8s.io/v1beta1: invalid type"),
+        "{error}"
+    );
 
     let to = |version: &str| convert(machine(), version, &Beta1).unwrap_err().to_string();
     assert_eq!(

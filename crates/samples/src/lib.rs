@@ -8,6 +8,7 @@ mod text;
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Map, Value, json};
 
 /// Values for strings whose meaning the schema does not tell, such as durations: given the field's name, a strategy
@@ -38,6 +39,16 @@ pub fn values(schema: &Value, special: Special) -> BoxedStrategy<Value> {
         Some("boolean") => any::<bool>().prop_map(Value::from).boxed(),
         _ => anything(),
     }
+}
+
+/// Runs a property on so many cases, the same ones every time. Another `HERDSMAN_SEED` gives others.
+pub fn runner(cases: u32) -> TestRunner {
+    let seed: u64 = std::env::var("HERDSMAN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("seed {seed}");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
 /// Whole objects of a CustomResourceDefinition's version: named `sample` in `fleet-default`, some with labels and
