@@ -7,7 +7,7 @@ use peers::cache::{Cache, Key};
 use crate::peers::took;
 use crate::run::{cargo, succeed};
 
-/// A program from crates.io.
+/// A cargo tool, installed by version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     name: &'static str,

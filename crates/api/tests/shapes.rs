@@ -2,67 +2,104 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::collections::BTreeSet;
+
 use api::{Kind, Tracked, capi, clusterctl, ipam, management, operation, plans, provisioning, rke};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-#[test]
-fn provisioning_and_rke() {
-    holds::<provisioning::v1::Cluster>();
-    holds::<rke::v1::RKECluster>();
-    holds::<rke::v1::RKEControlPlane>();
-    holds::<rke::v1::RKEBootstrap>();
-    holds::<rke::v1::RKEBootstrapTemplate>();
-    holds::<rke::v1::CustomMachine>();
-    holds::<rke::v1::ETCDSnapshot>();
+/// A version of a kind, and the check of it.
+struct Checked {
+    group: &'static str,
+    plural: &'static str,
+    version: &'static str,
+    check: fn(),
 }
 
+macro_rules! checked {
+    ($($Kind:ty),* $(,)?) => {
+        &[$(Checked {
+            group: <$Kind as Kind>::GROUP,
+            plural: <$Kind as Kind>::PLURAL,
+            version: <$Kind as Kind>::VERSION,
+            check: holds::<$Kind>,
+        }),*]
+    };
+}
+
+const KINDS: &[Checked] = checked![
+    provisioning::v1::Cluster,
+    rke::v1::RKECluster,
+    rke::v1::RKEControlPlane,
+    rke::v1::RKEBootstrap,
+    rke::v1::RKEBootstrapTemplate,
+    rke::v1::CustomMachine,
+    rke::v1::ETCDSnapshot,
+    plans::v1alpha1::Beacon,
+    operation::v1alpha1::ETCDSnapshotSave,
+    operation::v1alpha1::ETCDSnapshotRestore,
+    operation::v1alpha1::EncryptionKeyRotation,
+    management::v3::Cluster,
+    management::v3::ClusterRegistrationToken,
+    management::v3::NodeDriver,
+    management::v3::DynamicSchema,
+    management::v3::Token,
+    management::v3::User,
+    management::v3::Setting,
+    management::v3::Feature,
+    management::v3::ClusterRoleTemplateBinding,
+    management::v3::RoleTemplate,
+    management::v3::PodSecurityAdmissionConfigurationTemplate,
+    capi::v1beta2::Cluster,
+    capi::v1beta2::Machine,
+    capi::v1beta2::MachineSet,
+    capi::v1beta2::MachineDeployment,
+    capi::v1beta2::MachineHealthCheck,
+    capi::v1beta2::MachineDrainRule,
+    capi::v1beta1::Cluster,
+    capi::v1beta1::Machine,
+    capi::v1beta1::MachineSet,
+    capi::v1beta1::MachineDeployment,
+    capi::v1beta1::MachineHealthCheck,
+    capi::v1beta1::MachineDrainRule,
+    ipam::v1alpha1::IPAddress,
+    ipam::v1alpha1::IPAddressClaim,
+    ipam::v1beta1::IPAddress,
+    ipam::v1beta1::IPAddressClaim,
+    ipam::v1beta2::IPAddress,
+    ipam::v1beta2::IPAddressClaim,
+    clusterctl::v1alpha3::Provider,
+];
+
 #[test]
-fn plans_and_operations() {
-    holds::<plans::v1alpha1::Beacon>();
-    holds::<operation::v1alpha1::ETCDSnapshotSave>();
-    holds::<operation::v1alpha1::ETCDSnapshotRestore>();
-    holds::<operation::v1alpha1::EncryptionKeyRotation>();
+fn rancher() {
+    check(|group| group.ends_with(".cattle.io") && group != "management.cattle.io");
 }
 
 #[test]
 fn management() {
-    holds::<management::v3::Cluster>();
-    holds::<management::v3::ClusterRegistrationToken>();
-    holds::<management::v3::NodeDriver>();
-    holds::<management::v3::DynamicSchema>();
-    holds::<management::v3::Token>();
-    holds::<management::v3::User>();
-    holds::<management::v3::Setting>();
-    holds::<management::v3::Feature>();
-    holds::<management::v3::ClusterRoleTemplateBinding>();
-    holds::<management::v3::RoleTemplate>();
-    holds::<management::v3::PodSecurityAdmissionConfigurationTemplate>();
+    check(|group| group == "management.cattle.io");
 }
 
 #[test]
 fn cluster_api() {
-    holds::<capi::v1beta2::Cluster>();
-    holds::<capi::v1beta2::Machine>();
-    holds::<capi::v1beta2::MachineSet>();
-    holds::<capi::v1beta2::MachineDeployment>();
-    holds::<capi::v1beta2::MachineHealthCheck>();
-    holds::<capi::v1beta2::MachineDrainRule>();
-    holds::<capi::v1beta1::Cluster>();
-    holds::<capi::v1beta1::Machine>();
-    holds::<capi::v1beta1::MachineSet>();
-    holds::<capi::v1beta1::MachineDeployment>();
-    holds::<capi::v1beta1::MachineHealthCheck>();
-    holds::<capi::v1beta1::MachineDrainRule>();
-    holds::<ipam::v1alpha1::IPAddress>();
-    holds::<ipam::v1alpha1::IPAddressClaim>();
-    holds::<ipam::v1beta1::IPAddress>();
-    holds::<ipam::v1beta1::IPAddressClaim>();
-    holds::<ipam::v1beta2::IPAddress>();
-    holds::<ipam::v1beta2::IPAddressClaim>();
-    holds::<clusterctl::v1alpha3::Provider>();
+    check(|group| group.ends_with("cluster.x-k8s.io"));
+}
+
+fn check(wanted: fn(&str) -> bool) {
+    KINDS.iter().filter(|kind| wanted(kind.group)).for_each(|kind| (kind.check)());
+}
+
+#[test]
+fn every_version_of_every_kind_is_checked() {
+    let checked = KINDS.iter().map(|kind| format!("{}.{} {}", kind.plural, kind.group, kind.version));
+    let served = api::crd::all().into_iter().flat_map(|crd| {
+        let name = crd.metadata.name.unwrap();
+        crd.spec.versions.into_iter().map(move |version| format!("{name} {}", version.name))
+    });
+    assert_eq!(checked.collect::<BTreeSet<_>>(), served.collect::<BTreeSet<_>>());
 }
 
 /// What somebody else put into an object.

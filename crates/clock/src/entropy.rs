@@ -26,6 +26,7 @@ pub trait Entropy: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;
 
+#[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system for randomness")]
 impl Entropy for SystemEntropy {
     fn fill(&mut self, buffer: &mut [u8]) {
         // Without the kernel's generator nothing secret can be made: there is no sensible way to go on.

@@ -94,7 +94,7 @@ pub struct UnhealthyMachineCondition {
         regex(pattern = CONDITION_TYPE),
         extend("x-kubernetes-validations" = [{
             "rule": "!(self in ['Ready','Available','HealthCheckSucceeded','OwnerRemediated','ExternallyRemediated'])",
-            "message": "type must not be one of: Ready, Available, HealthCheckSucceeded, OwnerRemediated, ExternallyRemediated",
+            "message": "Ready, Available, HealthCheckSucceeded, OwnerRemediated and ExternallyRemediated follow from health checks and cannot be checked",
         }])
     )]
     pub type_: String,
