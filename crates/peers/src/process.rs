@@ -186,14 +186,20 @@ mod tests {
         assert!(!is_alive(id));
     }
 
+    fn wait_until(mut reached: impl FnMut() -> bool) {
+        let deadline = Deadline::after(&SystemClock, Duration::from_secs(60));
+        while !reached() {
+            assert!(!deadline.passed(&SystemClock), "not within a minute");
+            std::thread::sleep(POLL);
+        }
+    }
+
     #[test]
     fn a_process_that_does_not_listen_is_killed() {
         let scratch = Scratch::new("stubborn");
         let mut processes = vec![start(&scratch, "trap '' TERM; echo up; while :; do sleep 0.05; done")];
         let id = processes[0].id();
-        while !processes[0].log_tail().contains("up") {
-            std::thread::sleep(POLL);
-        }
+        wait_until(|| processes[0].log_tail().contains("up"));
         stop_all(&mut processes, Duration::from_millis(200));
         assert!(!is_alive(id));
     }
@@ -211,9 +217,7 @@ mod tests {
     fn an_end_leaves_its_log() {
         let scratch = Scratch::new("failing");
         let mut process = start(&scratch, "echo it broke >&2; exit 4");
-        while process.ended().is_none() {
-            std::thread::sleep(POLL);
-        }
+        wait_until(|| process.ended().is_some());
         assert_eq!(process.ended().unwrap().code(), Some(4));
         assert!(process.log_tail().contains("it broke"));
     }
