@@ -1,7 +1,7 @@
 //! What clients are told when the store refuses.
 
-use kubeapi::Status;
 use kubeapi::status::{Cause, Details};
+use kubeapi::{FieldError, GroupKind, Path, Status};
 
 use crate::store::{Error, Revision};
 
@@ -46,4 +46,18 @@ pub(super) fn revision(text: &str) -> Result<Option<Revision>, Status> {
             "invalid resource version: resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
         ))),
     }
+}
+
+/// An update that does not say which revision it is of, where that has to be said.
+pub(super) fn version_required(kind: &GroupKind, name: &str) -> Status {
+    let path = Path::new("metadata").child("resourceVersion");
+    let mut status =
+        Status::invalid(kind, name, &[FieldError::invalid(&path, 0, "must be specified for an update")]);
+    // Upstream has an unsigned number here, which Go prints in its own way.
+    let as_go = |text: &str| text.replace("Invalid value: 0:", "Invalid value: 0x0:");
+    status.message = as_go(&status.message);
+    for cause in status.details.iter_mut().flat_map(|details| &mut details.causes) {
+        cause.message = as_go(&cause.message);
+    }
+    status
 }

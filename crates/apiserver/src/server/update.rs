@@ -20,10 +20,12 @@ impl Server {
         meta::ensure_name(&wanted, call.name())?;
         meta::ensure_namespace(&mut wanted, call.namespace())?;
         let _lock = self.lock_definitions(call.resource).await;
-        let unconditional = meta::text(&wanted, "resourceVersion").is_empty()
-            && kinds::allows_unconditional_update(call.resource);
+        let unconditional = meta::text(&wanted, "resourceVersion").is_empty();
         for _ in 0..ATTEMPTS {
             let (stored, old) = self.current(call)?;
+            if unconditional && !kinds::allows_unconditional_update(call.resource) {
+                return Err(failure::version_required(&call.resource.group_kind(), call.name()));
+            }
             let mut new = wanted.clone();
             if unconditional {
                 object::set_version(&mut new, Some(stored.modified));
