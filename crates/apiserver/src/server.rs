@@ -12,6 +12,7 @@ mod object;
 mod patch;
 mod read;
 mod selection;
+mod sweep;
 mod token;
 mod update;
 mod validate;
@@ -97,8 +98,8 @@ impl Call<'_> {
         self.resource.key(self.namespace(), self.name())
     }
 
-    fn is_status(&self) -> bool {
-        self.request.target.subresource == "status"
+    fn subresource(&self) -> &str {
+        &self.request.target.subresource
     }
 
     fn not_found(&self) -> Status {
@@ -143,7 +144,7 @@ impl Server {
         let resource = self.resource(&request.target)?;
         let call = Call { request, resource: &resource };
         let sub = !request.target.subresource.is_empty();
-        match request.target.verb {
+        let mut answer = match request.target.verb {
             Verb::Get => self.get(call).await,
             Verb::List if !sub => self.list(call).await,
             Verb::Create if !sub => self.create(call).await,
@@ -152,7 +153,12 @@ impl Server {
             Verb::Delete if !sub => self.delete(call).await,
             Verb::DeleteCollection if !sub => self.delete_collection(call).await,
             _ => Err(Status::method_not_allowed()),
+        }?;
+        if matches!(request.target.verb, Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection) {
+            self.sweep(&resource).await?;
         }
+        answer.warnings.splice(0..0, deprecation(&resource));
+        Ok(answer)
     }
 
     /// The resource that a request is about, if it has the verb and is asked for where it is.
@@ -169,7 +175,7 @@ impl Server {
         let verbs = match target.subresource.as_str() {
             "" => &resource.verbs,
             // Other subresources are served where they are understood.
-            "status" => match resource.subresource("status") {
+            name @ ("status" | "finalize") => match resource.subresource(name) {
                 Some(sub) => &sub.verbs,
                 None => return Err(Status::no_such_resource()),
             },
@@ -193,4 +199,11 @@ fn is_stored(resource: &Resource) -> bool {
         crate::registry::Origin::Builtin(one) => one.stored,
         crate::registry::Origin::Custom(_) => true,
     }
+}
+
+/// What users of a deprecated version are told.
+fn deprecation(resource: &Resource) -> Option<String> {
+    let version = &resource.as_custom()?.version;
+    let usual = || format!("{} {} is deprecated", resource.group_version(), resource.kind);
+    version.deprecated.then(|| version.deprecation_warning.clone().unwrap_or_else(usual))
 }

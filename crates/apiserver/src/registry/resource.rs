@@ -72,6 +72,8 @@ pub struct Custom {
     pub schema: Option<Structural>,
     /// Whether other versions are converted by a webhook; else only their `apiVersion` is changed.
     pub converted_by_webhook: bool,
+    /// Whether the CRD is being deleted: its objects go, and no new ones come.
+    pub terminating: bool,
 }
 
 const ALL: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -120,14 +122,15 @@ impl Resource {
         if !established || !accepted {
             return Vec::new();
         }
+        let terminating = kubeapi::meta::is_being_deleted(crd);
         let Some(storage) = definition.storage_version() else { return Vec::new() };
         definition
             .served_versions()
-            .map(|version| Resource::of_version(&definition, storage, version))
+            .map(|version| Resource::of_version(&definition, storage, version, terminating))
             .collect()
     }
 
-    fn of_version(definition: &Definition, storage: &Version, version: &Version) -> Self {
+    fn of_version(definition: &Definition, storage: &Version, version: &Version, terminating: bool) -> Self {
         let kind = definition.kind_in(&version.name);
         let mut subresources = Vec::new();
         if version.status {
@@ -161,6 +164,7 @@ impl Resource {
                 version: version.clone(),
                 schema: version.schema.as_ref().and_then(|schema| Structural::compile(schema).ok()),
                 converted_by_webhook: definition.converted_by_webhook,
+                terminating,
             })),
         }
     }

@@ -6,7 +6,7 @@ use kubeapi::{GroupResource, Status, meta};
 use serde_json::Value;
 
 use super::{Answer, Call, Server, body, definition, failure, kinds, object, validate};
-use crate::store::{Error, Write};
+use crate::store::{Error, Expect, Write};
 
 /// How many names are tried for a `generateName`.
 const NAMES_TRIED: usize = 8;
@@ -15,6 +15,10 @@ impl Server {
     pub(super) async fn create(&self, call: Call<'_>) -> Result<Answer, Status> {
         if !call.name().is_empty() && call.resource.plural != "namespaces" {
             return Err(Status::method_not_allowed());
+        }
+        if call.resource.as_custom().is_some_and(|custom| custom.terminating) {
+            let message = "create not allowed while custom resource definition is terminating".into();
+            return Err(Status { message, ..Status::method_not_allowed() });
         }
         let options = WriteOptions::create(&call.request.query)?;
         let mut wanted = call.body()?;
@@ -71,8 +75,15 @@ impl Server {
             object::set_version(&mut created, None);
             return Ok(self.store.view().get(&key).is_none().then_some(created));
         }
-        match self.store.write(vec![Write::create(key, bytes)]).await {
+        let mut transaction = grounds(call);
+        transaction.push(kinds::lasting(call.resource, Write::create(key, bytes)));
+        match self.store.write(transaction).await {
             Err(Error::AlreadyExists { .. }) => Ok(None),
+            Err(Error::NotFound { .. }) => {
+                self.check_namespace(call, new)?;
+                // Then it is the definition that is gone.
+                Err(Status::no_such_resource())
+            }
             Err(error) => Err(failure::of_store(error)),
             Ok(commit) => {
                 object::set_version(&mut created, Some(commit.revision));
@@ -91,9 +102,7 @@ impl Server {
             return Ok(());
         }
         let view = self.store.view();
-        let found = view.get(&format!("/registry/core/namespaces/{namespace}"));
-        let stored =
-            found.ok_or_else(|| Status::not_found(&GroupResource::new("", "namespaces"), namespace))?;
+        let stored = view.get(&namespace_key(namespace)).ok_or_else(|| no_namespace(call))?;
         let object: Value = serde_json::from_slice(&stored.value).map_err(Status::internal)?;
         if !meta::is_being_deleted(&object) {
             return Ok(());
@@ -110,6 +119,26 @@ impl Server {
         }
         Err(status)
     }
+}
+
+fn namespace_key(namespace: &str) -> String {
+    format!("/registry/core/namespaces/{namespace}")
+}
+
+fn no_namespace(call: Call<'_>) -> Status {
+    Status::not_found(&GroupResource::new("", "namespaces"), call.namespace())
+}
+
+/// What has to be there for an object to be created, also if it goes at the same moment.
+fn grounds(call: Call<'_>) -> Vec<Write> {
+    let mut keys = Vec::new();
+    if !call.namespace().is_empty() {
+        keys.push(namespace_key(call.namespace()));
+    }
+    if call.resource.as_custom().is_some() {
+        keys.push(definition::key_of(call.resource));
+    }
+    keys.into_iter().map(|key| Write::check(key, Expect::Present)).collect()
 }
 
 impl Call<'_> {

@@ -10,6 +10,11 @@ use super::Server;
 use crate::registry::{DEFINITIONS, Registry, Resource};
 use crate::store::{Scope, View};
 
+/// The key of the CRD that defines a custom resource.
+pub(super) fn key_of(resource: &Resource) -> String {
+    format!("{DEFINITIONS}{}.{}", resource.plural, resource.group)
+}
+
 pub(super) fn is_definition(resource: &Resource) -> bool {
     resource.plural == "customresourcedefinitions" && resource.group == "apiextensions.k8s.io"
 }
@@ -39,7 +44,7 @@ pub(super) fn accept(definition: &mut Value, view: &View, now: Timestamp) {
 }
 
 /// The time of a condition is that of its last change.
-fn set_condition(status: &mut Value, condition: &Condition, now: Timestamp) {
+pub(super) fn set_condition(status: &mut Value, condition: &Condition, now: Timestamp) {
     let holds = if condition.holds { "True" } else { "False" };
     let time = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
     let mut next = json!({

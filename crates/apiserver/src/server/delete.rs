@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::selection::Selection;
 use super::update::ATTEMPTS;
-use super::{Answer, Call, Request, Server, kinds, object};
+use super::{Answer, Call, Request, Server, definition, kinds, object, sweep};
 use crate::store::{Expect, Scope, Write};
 
 /// What became of an object.
@@ -74,6 +74,9 @@ impl Server {
             check_preconditions(call, options, &old)?;
             let mut new = old.clone();
             set_finalizers(&mut new, options);
+            if definition::is_definition(call.resource) {
+                sweep::mark_terminating(&mut new, self.clock.now());
+            }
             let held = kinds::is_held(call.resource, &new);
             if held && !meta::is_being_deleted(&old) {
                 meta::mark_deleted(&mut new, self.clock.now(), 0);

@@ -1,14 +1,19 @@
 //! What single built-in kinds have of their own.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kubeapi::{FieldError, Path, name};
 use serde_json::{Value, json};
 
 use crate::registry::{Origin, Resource};
+use crate::store::Write;
 
 /// Most bytes of a ConfigMap's or Secret's values.
 const MOST_BYTES: usize = 1 << 20;
+
+const EVENT_LIFETIME: Duration = Duration::from_secs(3600);
 
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
@@ -46,6 +51,28 @@ pub(super) fn is_held(resource: &Resource, object: &Value) -> bool {
     let any = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     any(&object["metadata"]["finalizers"])
         || place(resource) == ("", "namespaces") && any(&object["spec"]["finalizers"])
+}
+
+/// For an update of a Namespace's `finalize` subresource: everything but `spec.finalizers` stays as stored.
+pub(super) fn keep_all_but_finalizers(new: &mut Value, old: &Value) {
+    let finalizers = new["spec"]["finalizers"].take();
+    let claims = ["uid", "resourceVersion"].map(|field| (field, new["metadata"][field].take()));
+    *new = old.clone();
+    for (field, value) in claims {
+        if !value.is_null() {
+            new["metadata"][field] = value;
+        }
+    }
+    let none = finalizers.as_array().is_none_or(Vec::is_empty);
+    new["spec"] = if none { json!({}) } else { json!({"finalizers": finalizers}) };
+}
+
+/// Events go by themselves, an hour after their last change.
+pub(super) fn lasting(resource: &Resource, write: Write) -> Write {
+    match place(resource) {
+        ("" | "events.k8s.io", "events") => write.for_at_most(EVENT_LIFETIME),
+        _ => write,
+    }
 }
 
 /// The phase that a new object starts in.

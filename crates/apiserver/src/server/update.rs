@@ -59,8 +59,8 @@ impl Server {
         let resource = call.resource;
         check_claims(call, stored, old, &new)?;
         self.prepare_update(call, &mut new, old);
-        validate::updated(resource, &new, old, call.is_status())?;
-        if definition::is_definition(resource) && !call.is_status() {
+        validate::updated(resource, &new, old, call.subresource())?;
+        if definition::is_definition(resource) && call.subresource().is_empty() {
             definition::accept(&mut new, &self.store.view(), self.clock.now());
         }
         let bytes = object::encode(resource, &new)?;
@@ -71,7 +71,7 @@ impl Server {
         }
         let write = match gone {
             true => Write::delete(stored.key.clone(), Expect::Revision(stored.modified)),
-            false => Write::update(stored.key.clone(), bytes, stored.modified),
+            false => kinds::lasting(resource, Write::update(stored.key.clone(), bytes, stored.modified)),
         };
         let Some(revision) = self.swap(call, write).await? else { return Ok(None) };
         object::set_version(&mut new, Some(revision));
@@ -80,8 +80,10 @@ impl Server {
 
     fn prepare_update(&self, call: Call<'_>, new: &mut Value, old: &Value) {
         let resource = call.resource;
-        if call.is_status() {
+        if call.subresource() == "status" {
             meta::keep_all_but_status(new, old);
+        } else if call.subresource() == "finalize" {
+            kinds::keep_all_but_finalizers(new, old);
         } else if definition::is_definition(resource) {
             definition::prepare_update(new, old);
         } else {

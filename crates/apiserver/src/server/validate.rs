@@ -23,18 +23,18 @@ pub(super) fn created(resource: &Resource, object: &Value) -> Result<(), Status>
     verdict(resource, object, &errors)
 }
 
-/// Checks an object that is to replace `old`; `status` says whether only that is replaced.
-pub(super) fn updated(resource: &Resource, new: &Value, old: &Value, status: bool) -> Result<(), Status> {
+/// Checks an object that is to replace `old`; `part` is the subresource, empty for the whole.
+pub(super) fn updated(resource: &Resource, new: &Value, old: &Value, part: &str) -> Result<(), Status> {
     let mut errors = wrong_kind(resource, new);
     if errors.is_empty() {
         let metadata = Path::new("metadata");
         errors = meta::validate_update(&new["metadata"], &old["metadata"], &metadata);
         match resource.as_custom() {
-            Some(custom) => errors.extend(custom.schema.iter().flat_map(|schema| match status {
-                true => schema.validate_status(new, Some(old)),
-                false => schema.validate(new, Some(old)),
+            Some(custom) => errors.extend(custom.schema.iter().flat_map(|schema| match part {
+                "status" => schema.validate_status(new, Some(old)),
+                _ => schema.validate(new, Some(old)),
             })),
-            None if status => {}
+            None if !part.is_empty() => {}
             None if definition::is_definition(resource) => errors.extend(crd::validate_update(new, old)),
             None => errors.extend(kinds::validate(resource, new, Some(old))),
         }

@@ -324,4 +324,37 @@ async fn a_namespace_goes_slowly() {
             "configmaps \"a\" is forbidden: unable to create new content in namespace default because it is being terminated"
         )
     );
+    let finalized = json!({"metadata": {"name": "default"}, "spec": {"finalizers": []}});
+    ok(&server, "PUT", "/api/v1/namespaces/default/finalize", finalized).await;
+    assert_eq!(refused(&server, "GET", "/api/v1/namespaces/default", Value::Null).await.code, 404);
+}
+
+#[tokio::test]
+async fn events_expire() {
+    let server = server().await;
+    let events = "/api/v1/namespaces/default/events";
+    ok(&server, "POST", events, json!({"metadata": {"name": "e"}, "involvedObject": {"name": "p"}})).await;
+    let found =
+        ok(&server, "GET", &format!("{events}?fieldSelector=involvedObject.name=p"), Value::Null).await;
+    assert_eq!(names(&found), ["e"]);
+    let later = NOW.parse::<jiff::Timestamp>().unwrap() + std::time::Duration::from_secs(3600);
+    assert_eq!(server.store().expire(later).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn patches_at_the_same_time_all_count() {
+    let server = Arc::new(server().await);
+    ok(&server, "POST", MAPS, json!({"metadata": {"name": "a"}})).await;
+    let patches = (0..16).map(|index| {
+        let server = server.clone();
+        tokio::spawn(async move {
+            let patch = json!({"data": {format!("k{index}"): "v"}});
+            ok(&server, "merge", &at("a"), patch).await;
+        })
+    });
+    for patch in patches.collect::<Vec<_>>() {
+        patch.await.unwrap();
+    }
+    let map = ok(&server, "GET", &at("a"), Value::Null).await;
+    assert_eq!(map["data"].as_object().unwrap().len(), 16);
 }

@@ -186,3 +186,52 @@ async fn selectable_fields_select() {
     let status = refused(&server, "GET", &format!("{THINGS}?fieldSelector=spec.size%3D1"), Value::Null).await;
     assert_eq!(status.message, "field label not supported: spec.size");
 }
+
+#[tokio::test]
+async fn a_definition_goes_with_its_objects() {
+    let server = with_things().await;
+    ok(&server, "POST", THINGS, thing("free", json!({"size": 1}))).await;
+    let mut held = thing("held", json!({"size": 1}));
+    held["metadata"]["finalizers"] = json!(["x.io/y"]);
+    ok(&server, "POST", THINGS, held).await;
+    let url = format!("{CRDS}/things.x.io");
+    let going = ok(&server, "DELETE", &url, Value::Null).await;
+    assert_eq!(going["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
+    assert_eq!(names(&ok(&server, "GET", THINGS, Value::Null).await), ["held"]);
+    let status = refused(&server, "POST", THINGS, thing("new", json!({"size": 1}))).await;
+    assert_eq!(status.code, 405);
+    assert_eq!(status.message, "create not allowed while custom resource definition is terminating");
+    ok(&server, "merge", &format!("{THINGS}/held"), json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(refused(&server, "GET", &url, Value::Null).await.code, 404);
+    assert_eq!(refused(&server, "GET", THINGS, Value::Null).await.code, 404);
+    ok(&server, "POST", CRDS, definition()).await;
+    assert_eq!(names(&ok(&server, "GET", THINGS, Value::Null).await).len(), 0);
+}
+
+#[tokio::test]
+async fn names_are_free_again() {
+    let server = with_things().await;
+    let mut rival = definition();
+    rival["metadata"]["name"] = json!("stuff.x.io");
+    rival["spec"]["names"]["plural"] = json!("stuff");
+    let refused_names = ok(&server, "POST", CRDS, rival).await;
+    let conditions = &refused_names["status"]["conditions"];
+    assert_eq!(
+        (&conditions[0]["type"], &conditions[0]["status"]),
+        (&json!("NamesAccepted"), &json!("False"))
+    );
+    let stuff = "/apis/x.io/v1/namespaces/default/stuff";
+    assert_eq!(refused(&server, "GET", stuff, Value::Null).await.code, 404);
+    ok(&server, "DELETE", &format!("{CRDS}/things.x.io"), Value::Null).await;
+    assert_eq!(ok(&server, "GET", stuff, Value::Null).await["kind"], "ThingList");
+}
+
+#[tokio::test]
+async fn users_of_deprecated_versions_are_warned() {
+    let server = server().await;
+    let mut crd = definition();
+    crd["spec"]["versions"][1]["deprecated"] = json!(true);
+    ok(&server, "POST", CRDS, crd).await;
+    let list = ask(&server, "GET", "/apis/x.io/v1beta1/things", None).await.unwrap();
+    assert_eq!(list.warnings, ["x.io/v1beta1 Thing is deprecated"]);
+}
