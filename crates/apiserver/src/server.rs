@@ -11,6 +11,7 @@ mod kinds;
 mod object;
 mod patch;
 mod read;
+mod scale;
 mod selection;
 mod sweep;
 mod token;
@@ -144,7 +145,11 @@ impl Server {
         let resource = self.resource(&request.target)?;
         let call = Call { request, resource: &resource };
         let sub = !request.target.subresource.is_empty();
+        let scale = call.subresource() == "scale";
         let mut answer = match request.target.verb {
+            Verb::Get if scale => self.get_scale(call).await,
+            Verb::Update if scale => self.update_scale(call).await,
+            Verb::Patch if scale => self.patch_scale(call).await,
             Verb::Get => self.get(call).await,
             Verb::List if !sub => self.list(call).await,
             Verb::Create if !sub => self.create(call).await,
@@ -175,7 +180,7 @@ impl Server {
         let verbs = match target.subresource.as_str() {
             "" => &resource.verbs,
             // Other subresources are served where they are understood.
-            name @ ("status" | "finalize") => match resource.subresource(name) {
+            name @ ("status" | "finalize" | "scale") => match resource.subresource(name) {
                 Some(sub) => &sub.verbs,
                 None => return Err(Status::no_such_resource()),
             },

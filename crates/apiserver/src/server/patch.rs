@@ -31,7 +31,7 @@ impl Server {
     }
 }
 
-fn apply(call: Call<'_>, kind: PatchType, old: &Value, change: &Value) -> Result<Value, Status> {
+pub(super) fn apply(call: Call<'_>, kind: PatchType, old: &Value, change: &Value) -> Result<Value, Status> {
     let patched = match kind {
         PatchType::Json => patch::json::apply(old, change)?,
         PatchType::Merge => patch::merge::apply(old, change)?,

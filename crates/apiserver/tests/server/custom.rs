@@ -235,3 +235,48 @@ async fn users_of_deprecated_versions_are_warned() {
     let list = ask(&server, "GET", "/apis/x.io/v1beta1/things", None).await.unwrap();
     assert_eq!(list.warnings, ["x.io/v1beta1 Thing is deprecated"]);
 }
+
+#[tokio::test]
+async fn a_scale_is_a_number_of_replicas() {
+    let server = server().await;
+    let mut crd = definition();
+    let paths = json!({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"});
+    crd["spec"]["versions"][0]["subresources"]["scale"] = paths;
+    ok(&server, "POST", CRDS, crd).await;
+    ok(&server, "POST", THINGS, thing("a", json!({"size": 2}))).await;
+    let url = format!("{THINGS}/a/scale");
+    let scale = ok(&server, "GET", &url, Value::Null).await;
+    assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
+    assert_eq!((&scale["spec"], &scale["status"]), (&json!({"replicas": 2}), &json!({"replicas": 0})));
+    let mut wanted = scale.clone();
+    wanted["spec"]["replicas"] = json!(5);
+    assert_eq!(ok(&server, "PUT", &url, wanted.clone()).await["spec"]["replicas"], 5);
+    assert_eq!(refused(&server, "PUT", &url, wanted).await.reason, "Conflict");
+    assert_eq!(ok(&server, "merge", &url, json!({"spec": {"replicas": 7}})).await["spec"]["replicas"], 7);
+    let object = ok(&server, "GET", &format!("{THINGS}/a"), Value::Null).await;
+    assert_eq!((&object["spec"]["size"], &object["metadata"]["generation"]), (&json!(7), &json!(3)));
+    for (replicas, message) in [
+        (
+            -1,
+            "Scale.autoscaling \"a\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+        ),
+        (
+            0,
+            "Thing.x.io \"a\" is invalid: spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+        ),
+    ] {
+        let status = refused(&server, "merge", &url, json!({"spec": {"replicas": replicas}})).await;
+        assert_eq!(status.message, message);
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_is_scaled() {
+    let server = server().await;
+    let url = "/apis/apps/v1/namespaces/default/deployments";
+    let pod = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": pod});
+    ok(&server, "POST", url, json!({"metadata": {"name": "d"}, "spec": spec})).await;
+    let scale = ok(&server, "merge", &format!("{url}/d/scale"), json!({"spec": {"replicas": 4}})).await;
+    assert_eq!((&scale["spec"]["replicas"], &scale["status"]["selector"]), (&json!(4), &json!("app=web")));
+}
