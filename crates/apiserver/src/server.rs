@@ -32,7 +32,7 @@ use serde_json::Value;
 pub use watch::{EventType, WatchEvent, Watching};
 
 use crate::registry::{Registry, Resource};
-use crate::store::Store;
+use crate::store::{Scope, Store};
 
 /// A request for a resource, authenticated and authorised.
 #[derive(Clone, Debug)]
@@ -97,6 +97,15 @@ impl Call<'_> {
 
     fn key(&self) -> String {
         self.resource.key(self.namespace(), self.name())
+    }
+
+    /// The keys that a list or watch is about: one only, if it asks for one by name.
+    fn scope(&self) -> Scope {
+        let one = !self.name().is_empty() && (!self.resource.namespaced || !self.namespace().is_empty());
+        match one {
+            true => Scope::key(self.key()),
+            false => Scope::prefix(self.resource.prefix(self.namespace())),
+        }
     }
 
     fn subresource(&self) -> &str {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::selection::Selection;
 use super::token::Token;
 use super::{Answer, Call, Server, failure, object};
-use crate::store::{Error, Query, Revision, Scope, Stored};
+use crate::store::{Error, Query, Revision, Stored};
 
 /// How many objects are looked at in one go while a page is filled.
 const STRIDE: usize = 500;
@@ -41,7 +41,7 @@ impl Server {
         let prefix = call.resource.prefix(call.namespace());
         let (at, after, token) = self.start(&options, &prefix)?;
         let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
-        let found = match self.page(call, &selection, &prefix, at, after, limit).await {
+        let found = match self.page(call, &selection, at, after, limit).await {
             Err(Error::Compacted { .. }) if token.is_some() => return Err(token_expired(token.as_ref())),
             found => found.map_err(failure::of_store)??,
         };
@@ -95,13 +95,11 @@ impl Server {
         &self,
         call: Call<'_>,
         selection: &Selection,
-        prefix: &str,
         at: Option<Revision>,
         after: Option<Arc<str>>,
         limit: Option<usize>,
     ) -> Result<Result<Found, Status>, Error> {
-        let mut query =
-            Query { scope: Scope::prefix(prefix), at, after, limit: limit.map(|limit| limit.max(STRIDE)) };
+        let mut query = Query { scope: call.scope(), at, after, limit: limit.map(|limit| limit.max(STRIDE)) };
         let mut items = Vec::new();
         loop {
             let page = self.store.list(query.clone()).await?;

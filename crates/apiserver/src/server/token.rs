@@ -33,10 +33,18 @@ impl Token {
         let token: Token = serde_json::from_slice(&bytes)
             .map_err(|error| refuse(&format!("continue key is not valid: {error}")))?;
         if token.v != "meta.k8s.io/v1" {
-            return Err(refuse("continue key is not valid: server does not recognize this encoded version"));
+            let why = "continue key is not valid: server does not recognize this encoded version";
+            return Err(refuse(&format!("{why} {}", token.v)));
         }
-        if token.start.is_empty() || token.rv == 0 {
-            return Err(refuse("continue key is not valid: incorrect encoded start resourceVersion"));
+        if token.rv == 0 {
+            return Err(refuse(
+                "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ));
+        }
+        if token.start.is_empty() {
+            return Err(refuse(
+                "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)",
+            ));
         }
         Ok(token)
     }

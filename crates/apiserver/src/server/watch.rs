@@ -77,7 +77,7 @@ impl Server {
         let call = Call { request, resource: &resource };
         let options = ListOptions::parse(&request.query)?;
         let selection = Selection::new(&resource, &options)?;
-        let scope = Scope::prefix(resource.prefix(call.namespace()));
+        let scope = call.scope();
         let asked = failure::revision(&options.resource_version)?;
         let view = self.store.view();
         if let Some(asked) = asked.filter(|asked| *asked > view.head()) {

@@ -280,3 +280,28 @@ async fn a_deployment_is_scaled() {
     let scale = ok(&server, "merge", &format!("{url}/d/scale"), json!({"spec": {"replicas": 4}})).await;
     assert_eq!((&scale["spec"]["replicas"], &scale["status"]["selector"]), (&json!(4), &json!("app=web")));
 }
+
+#[tokio::test]
+async fn a_schema_is_known_in_all_its_parts() {
+    let server = server().await;
+    let mut crd = definition();
+    let more = json!({"type": "object", "properties": {
+        "ports": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string", "enum": ["a", "b"]}},
+        "labels": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "either": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "maybe": {"type": "object", "nullable": true, "default": {"x": 1}, "properties": {"x": {"type": "integer"}}},
+    }});
+    crd["spec"]["versions"] = json!([{"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": more}}}}]);
+    let created =
+        ask(&server, "POST", &format!("{CRDS}?fieldValidation=Strict"), Some(crd.clone())).await.unwrap();
+    assert_eq!(created.body["spec"]["versions"], crd["spec"]["versions"]);
+    let spec = json!({"ports": ["a"], "labels": {"x": "y"}, "free": {"deep": {"er": [1]}}, "either": "1%", "maybe": null});
+    let made =
+        ok(&server, "POST", &format!("{THINGS}?fieldValidation=Strict"), thing("a", spec.clone())).await;
+    assert_eq!(made["spec"], spec);
+    let status =
+        refused(&server, "merge", &format!("{THINGS}/a"), json!({"spec": {"ports": ["a", "a"]}})).await;
+    assert_eq!(status.message, "Thing.x.io \"a\" is invalid: spec.ports[1]: Duplicate value: \"a\"");
+}

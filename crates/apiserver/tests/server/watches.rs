@@ -1,7 +1,10 @@
 //! Watches.
 
+use std::collections::BTreeMap;
+
 use apiserver::server::{EventType, Server, Watching};
 use apiserver::store::Revision;
+use clock::Entropy;
 use serde_json::{Value, json};
 
 use crate::support::{ok, server, watch};
@@ -11,7 +14,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 async fn put(server: &Server, name: &str, label: &str) {
     let map = json!({"metadata": {"name": name, "labels": {"l": label}}});
     let url = format!("{MAPS}/{name}");
-    match server.store().view().get(&format!("/registry/core/configmaps/default/{name}")).is_some() {
+    match is_there(server, name) {
         true => ok(server, "PUT", &url, map).await,
         false => ok(server, "POST", MAPS, map).await,
     };
@@ -90,4 +93,72 @@ async fn old_revisions_are_gone() {
         (410, "Expired", "too old resource version: 1 (3)")
     );
     assert_eq!(watch(&server, &format!("{MAPS}?watch=1&resourceVersion=9")).unwrap_err().code, 504);
+}
+
+#[tokio::test]
+async fn one_object_is_watched_by_name() {
+    let server = server().await;
+    for url in [
+        format!("{MAPS}?watch=1&resourceVersion=1&fieldSelector=metadata.name%3Db"),
+        "/api/v1/watch/namespaces/default/configmaps/b?resourceVersion=1".to_owned(),
+    ] {
+        let mut watching = watch(&server, &url).unwrap();
+        put(&server, "a", "1").await;
+        put(&server, "b", "1").await;
+        assert_eq!(next(&mut watching).await.1, "b");
+    }
+}
+
+/// A client that lists once and then follows a watch, which is cut off now and then, ends with what is there.
+#[tokio::test]
+async fn a_follower_ends_equal_to_the_store() {
+    for seed in 0..20 {
+        let mut entropy = clock::SeededEntropy::new(seed);
+        let server = server().await;
+        let mut mirror: BTreeMap<String, Value> = BTreeMap::new();
+        let mut revision = "1".to_owned();
+        for _ in 0..20 {
+            for _ in 0..entropy.below(6) {
+                let name = ["a", "b", "c"][entropy.below(3) as usize];
+                let there = is_there(&server, name);
+                match (entropy.below(3), there) {
+                    (0, true) => drop(ok(&server, "DELETE", &format!("{MAPS}/{name}"), Value::Null).await),
+                    (draw, _) => put(&server, name, ["x", "y", "x"][draw as usize]).await,
+                }
+            }
+            let url = format!("{MAPS}?watch=1&labelSelector=l%3Dx&resourceVersion={revision}");
+            let mut watching = watch(&server, &url).unwrap();
+            // Not all of it: what is left comes with the next watch.
+            for _ in 0..entropy.below(4) {
+                follow(&mut watching, &mut mirror, &mut revision).await;
+            }
+        }
+        let url = format!("{MAPS}?watch=1&labelSelector=l%3Dx&resourceVersion={revision}");
+        let mut watching = watch(&server, &url).unwrap();
+        while follow(&mut watching, &mut mirror, &mut revision).await {}
+        let list = ok(&server, "GET", &format!("{MAPS}?labelSelector=l%3Dx"), Value::Null).await;
+        assert_eq!(json!(mirror.values().collect::<Vec<_>>()), list["items"], "seed {seed}");
+    }
+}
+
+fn is_there(server: &Server, name: &str) -> bool {
+    server.store().view().get(&format!("/registry/core/configmaps/default/{name}")).is_some()
+}
+
+/// Takes one event, if there is one by now.
+async fn follow(
+    watching: &mut Watching,
+    mirror: &mut BTreeMap<String, Value>,
+    revision: &mut String,
+) -> bool {
+    let waited = tokio::time::timeout(std::time::Duration::from_millis(1), watching.next()).await;
+    let Ok(event) = waited.map(Result::unwrap) else { return false };
+    let name = event.object["metadata"]["name"].as_str().unwrap().to_owned();
+    event.object["metadata"]["resourceVersion"].as_str().unwrap().clone_into(revision);
+    let before = match event.event {
+        EventType::Deleted => mirror.remove(&name),
+        _ => mirror.insert(name, event.object),
+    };
+    assert_eq!(before.is_none(), event.event == EventType::Added);
+    true
 }
