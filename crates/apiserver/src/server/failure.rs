@@ -1,7 +1,7 @@
 //! What clients are told when the store refuses.
 
 use kubeapi::status::{Cause, Details};
-use kubeapi::{FieldError, GroupKind, Path, Status};
+use kubeapi::{FieldError, GroupKind, GroupResource, Path, Status};
 
 use crate::store::{Error, Revision};
 
@@ -49,7 +49,9 @@ pub(super) fn revision(text: &str) -> Result<Option<Revision>, Status> {
 }
 
 /// An update that does not say which revision it is of, where that has to be said.
-pub(super) fn version_required(kind: &GroupKind, name: &str) -> Status {
+pub(super) fn version_required(resource: &GroupResource, name: &str) -> Status {
+    // Upstream names the resource here, where everywhere else it names the kind.
+    let kind = &GroupKind::new(&*resource.group, &*resource.resource);
     let path = Path::new("metadata").child("resourceVersion");
     let mut status =
         Status::invalid(kind, name, &[FieldError::invalid(&path, 0, "must be specified for an update")]);

@@ -24,7 +24,7 @@ impl Server {
         for _ in 0..ATTEMPTS {
             let (stored, old) = self.current(call)?;
             if unconditional && !kinds::allows_unconditional_update(call.resource) {
-                return Err(failure::version_required(&call.resource.group_kind(), call.name()));
+                return Err(failure::version_required(&call.resource.group_resource(), call.name()));
             }
             let mut new = wanted.clone();
             if unconditional {
