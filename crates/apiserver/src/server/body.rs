@@ -77,11 +77,12 @@ fn typed(resource: &Resource, body: &mut Value) -> Result<(), Status> {
             kind.clone_from(&resource.kind);
             body["kind"] = json!(kind);
         }
-        if kind != resource.kind {
+        if kind != resource.kind || version != expected.to_string() {
+            let why = foreign(resource, &version, &kind);
             let found = GroupVersion::parse(&version).unwrap_or_default().version;
+            let resource = &resource.kind;
             return Err(Status::bad_request(format!(
-                "{kind} in version {found:?} cannot be handled as a {}: no kind {kind:?} is registered for it",
-                resource.kind
+                "{kind} in version {found:?} cannot be handled as a {resource}: {why}"
             )));
         }
     }
@@ -91,4 +92,19 @@ fn typed(resource: &Resource, body: &mut Value) -> Result<(), Status> {
         )));
     }
     Ok(())
+}
+
+/// Why an object of another kind is not taken for a built-in one, as Go's scheme says it.
+fn foreign(resource: &Resource, version: &str, kind: &str) -> String {
+    let found = GroupVersion::parse(version).unwrap_or_default().kind(kind);
+    if builtin::types().by_kind(&found).is_none() {
+        return format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:110\""
+        );
+    }
+    let package = match resource.group.split('.').next() {
+        None | Some("") => "core",
+        Some(group) => group,
+    };
+    format!("converting ({}.{kind}) to ({package}.{}): unknown conversion", found.version, resource.kind)
 }

@@ -53,13 +53,5 @@ pub(super) fn version_required(resource: &GroupResource, name: &str) -> Status {
     // Upstream names the resource here, where everywhere else it names the kind.
     let kind = &GroupKind::new(&*resource.group, &*resource.resource);
     let path = Path::new("metadata").child("resourceVersion");
-    let mut status =
-        Status::invalid(kind, name, &[FieldError::invalid(&path, 0, "must be specified for an update")]);
-    // Upstream has an unsigned number here, which Go prints in its own way.
-    let as_go = |text: &str| text.replace("Invalid value: 0:", "Invalid value: 0x0:");
-    status.message = as_go(&status.message);
-    for cause in status.details.iter_mut().flat_map(|details| &mut details.causes) {
-        cause.message = as_go(&cause.message);
-    }
-    status
+    Status::invalid(kind, name, &[FieldError::invalid(&path, 0, "must be specified for an update")])
 }

@@ -9,49 +9,63 @@ use serde_json::{Map, Value};
 /// # Errors
 /// What Go's decoder says about the first value of a wrong type.
 pub(super) fn fit(node: Node<'_>, object: &mut Value, kind: &str) -> Result<Vec<String>, String> {
-    let mut unknown = Vec::new();
-    let mut walk = Walk { kind, unknown: &mut unknown };
-    walk.value(node, object, "")?;
-    Ok(unknown)
+    let mut walk = Walk { unknown: Vec::new() };
+    walk.value(node, object, &At { path: String::new(), go_path: String::new(), go_type: kind })?;
+    Ok(walk.unknown)
 }
 
-struct Walk<'a> {
-    kind: &'a str,
-    unknown: &'a mut Vec<String>,
+struct Walk {
+    unknown: Vec<String>,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, node: Node<'_>, value: &mut Value, path: &str) -> Result<(), String> {
+/// Where the walk is, and what Go's decoder would call it: it leaves out indexes and keys, and names the type of the
+/// innermost struct.
+struct At<'a> {
+    path: String,
+    go_path: String,
+    go_type: &'a str,
+}
+
+impl Walk {
+    fn value(&mut self, node: Node<'_>, value: &mut Value, at: &At<'_>) -> Result<(), String> {
         if let (Some(_), Value::Object(fields)) = (node.object(), &mut *value) {
-            return self.object(node, fields, path);
+            return self.object(node, fields, at);
         }
+        let inside = |path: String| At { path, go_path: at.go_path.clone(), go_type: at.go_type };
         match (node.shape(), value) {
-            (Some(Shape::List(_)), Value::Array(items)) => items
-                .iter_mut()
-                .enumerate()
-                .try_for_each(|(index, item)| self.value(node.item(), item, &format!("{path}[{index}]"))),
-            (Some(Shape::Map(_)), Value::Object(entries)) => entries
-                .iter_mut()
-                .try_for_each(|(key, entry)| self.value(node.child(key), entry, &join(path, key))),
+            (Some(Shape::List(_)), Value::Array(items)) => {
+                items.iter_mut().enumerate().try_for_each(|(index, item)| {
+                    self.value(node.item(), item, &inside(format!("{}[{index}]", at.path)))
+                })
+            }
+            (Some(Shape::Map(_)), Value::Object(entries)) => {
+                entries.iter_mut().try_for_each(|(key, entry)| {
+                    self.value(node.child(key), entry, &inside(join(&at.path, key)))
+                })
+            }
             (_, Value::Null) => Ok(()),
             (shape, value) => match wanted(node, shape, value) {
                 None => Ok(()),
-                Some(wanted) => Err(self.wrong(value, path, wanted)),
+                Some(wanted) => Err(wrong(value, at, wanted)),
             },
         }
     }
 
-    fn object(&mut self, node: Node<'_>, fields: &mut Map<String, Value>, path: &str) -> Result<(), String> {
-        fields.retain(|name, value| {
-            let known = node.field(name).is_some();
-            if !known {
-                self.unknown.push(join(path, name));
-            }
-            known && !value.is_null()
-        });
+    fn object(&mut self, node: Node<'_>, fields: &mut Map<String, Value>, at: &At<'_>) -> Result<(), String> {
+        let name_of_type = node.object().and_then(|object| object.name.rsplit('.').next());
         for (name, value) in fields.iter_mut() {
-            self.value(node.child(name), value, &join(path, name))?;
+            if node.field(name).is_none() {
+                self.unknown.push(join(&at.path, name));
+                continue;
+            }
+            let inside = At {
+                path: join(&at.path, name),
+                go_path: join(&at.go_path, name),
+                go_type: name_of_type.unwrap_or(at.go_type),
+            };
+            self.value(node.child(name), value, &inside)?;
         }
+        fields.retain(|name, value| node.field(name).is_some() && !value.is_null());
         let declared = node.object().into_iter().flat_map(|object| &object.fields);
         for (name, field) in declared {
             if let Some(default) = field.default.as_ref().filter(|default| says_something(default)) {
@@ -60,21 +74,25 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
 
-    fn wrong(&self, value: &Value, path: &str, wanted: &str) -> String {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        let place = match path {
-            "" => format!("Go value of type {}", self.kind),
-            path => format!("Go struct field {}.{path} of type {wanted}", self.kind),
-        };
-        format!("json: cannot unmarshal {found} into {place}")
+fn wrong(value: &Value, at: &At<'_>, wanted: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    match at.go_path.as_str() {
+        "" => format!("json: cannot unmarshal {found} into Go value of type {}", at.go_type),
+        path => {
+            format!(
+                "json: cannot unmarshal {found} into Go struct field {}.{path} of type {wanted}",
+                at.go_type
+            )
+        }
     }
 }
 

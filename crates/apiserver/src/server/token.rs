@@ -1,7 +1,7 @@
 //! Continue tokens: where a list goes on, bound to the revision it started at.
 
-use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine};
 use kubeapi::Status;
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +28,14 @@ impl Token {
 
     pub(super) fn decode(text: &str) -> Result<Self, Status> {
         let refuse = |why: &str| Status::bad_request(format!("invalid continue token: {why}"));
-        let wrong = || refuse("continue key is not valid: illegal base64 data");
-        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| wrong())?;
+        let wrong = |error: DecodeError| {
+            let at = match error {
+                DecodeError::InvalidByte(at, _) => at,
+                _ => text.len(),
+            };
+            refuse(&format!("continue key is not valid: illegal base64 data at input byte {at}"))
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(wrong)?;
         let token: Token = serde_json::from_slice(&bytes)
             .map_err(|error| refuse(&format!("continue key is not valid: {error}")))?;
         if token.v != "meta.k8s.io/v1" {

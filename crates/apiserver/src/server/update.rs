@@ -114,7 +114,10 @@ impl Server {
 fn check_claims(call: Call<'_>, stored: &Stored, old: &Value, new: &Value) -> Result<(), Status> {
     let (claimed, found) = (meta::text(new, "uid"), meta::text(old, "uid"));
     if !claimed.is_empty() && claimed != found {
-        let why = format!("Precondition failed: UID in precondition: {claimed}, UID in object meta: {found}");
+        let key = stored.key.replacen("/registry/core/", "/registry/", 1);
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {claimed}, UID in object meta: {found}"
+        );
         return Err(Status::conflict(&call.resource.group_resource(), call.name(), &why));
     }
     match failure::revision(meta::text(new, "resourceVersion"))? {

@@ -108,14 +108,28 @@ async fn refusals_are_in_upstreams_words() {
             MAPS,
             json!({"apiVersion": "v2", "metadata": {"name": "b"}}),
             400,
-            "the API version in the data (v2) does not match the expected API version (v1)",
+            "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for version \"v2\" in scheme \"pkg/runtime/scheme.go:110\"",
         ),
         (
             "POST",
             MAPS,
             json!({"metadata": {"name": "b"}, "data": {"k": 1}}),
             400,
-            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data.k of type string",
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+        (
+            "POST",
+            MAPS,
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}}),
+            400,
+            "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            "PUT",
+            "/api/v1/namespaces/default/configmaps/there",
+            json!({"metadata": {"name": "there", "uid": "x", "annotations": {"a": 1}}}),
+            400,
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.annotations of type string",
         ),
         (
             "POST",
@@ -214,7 +228,7 @@ async fn unknown_fields_are_dropped_with_a_warning() {
     let server = server().await;
     let body = |name: &str| Some(json!({"metadata": {"name": name, "foo": 1}, "x": 1}));
     for (name, validation, warnings) in [
-        ("a", "", vec!["unknown field \"x\"", "unknown field \"metadata.foo\""]),
+        ("a", "", vec!["unknown field \"metadata.foo\"", "unknown field \"x\""]),
         ("b", "?fieldValidation=Ignore", vec![]),
     ] {
         let answer = ask(&server, "POST", &format!("{MAPS}{validation}"), body(name)).await.unwrap();

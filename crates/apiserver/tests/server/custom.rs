@@ -117,7 +117,7 @@ async fn objects_are_defaulted_pruned_and_validated() {
             &url,
             thing("a", json!({"size": 3})),
             422,
-            "things.x.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update",
+            "things.x.io \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
         ),
         (
             "strategic",
