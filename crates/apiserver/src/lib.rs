@@ -2,4 +2,6 @@
 //!
 //! It knows no kinds of ours: what it serves arrives as data.
 
+pub mod registry;
+pub mod server;
 pub mod store;

@@ -1,0 +1,233 @@
+use kubeapi::crd::{Definition, Version};
+use kubeapi::meta::GenerationRule;
+use kubeapi::name::{self, NameRule};
+use kubeapi::schema::Structural;
+use kubeapi::table::Printer;
+use kubeapi::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, builtin};
+use serde_json::{Value, json};
+
+/// A resource in one version.
+#[derive(Debug)]
+pub struct Resource {
+    /// API group; empty for core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Kind of its lists.
+    pub list_kind: String,
+    /// As in paths.
+    pub plural: String,
+    /// As people say.
+    pub singular: String,
+    /// As people type.
+    pub short_names: Vec<String>,
+    /// Groups of resources, such as `all`.
+    pub categories: Vec<String>,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+    /// What can be done to it.
+    pub verbs: Vec<String>,
+    /// Its subresources.
+    pub subresources: Vec<Subresource>,
+    /// The version in which its objects are stored.
+    pub storage_version: String,
+    /// What its names look like.
+    pub name_rule: NameRule,
+    /// What changes its generation.
+    pub generation: GenerationRule,
+    /// Makes its Tables.
+    pub printer: Printer,
+    /// Where it comes from, and what only its like has.
+    pub origin: Origin,
+}
+
+/// A subresource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subresource {
+    /// Such as `status`.
+    pub name: String,
+    /// Group, version and kind of its bodies.
+    pub kind: GroupVersionKind,
+    /// What can be done to it.
+    pub verbs: Vec<String>,
+}
+
+/// Where a resource comes from.
+#[derive(Debug)]
+pub enum Origin {
+    /// It is built in.
+    Builtin(&'static builtin::Resource),
+    /// A CRD defines it.
+    Custom(Box<Custom>),
+}
+
+/// What a CRD says of a version.
+#[derive(Debug)]
+pub struct Custom {
+    /// The version's part of the CRD.
+    pub version: Version,
+    /// The schema, ready for use.
+    pub schema: Option<Structural>,
+    /// Whether other versions are converted by a webhook; else only their `apiVersion` is changed.
+    pub converted_by_webhook: bool,
+    /// Whether the CRD is being deleted: its objects go, and no new ones come.
+    pub terminating: bool,
+}
+
+const ALL: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const CHANGE: [&str; 3] = ["get", "patch", "update"];
+
+fn texts(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+impl Resource {
+    /// A resource that is built in.
+    pub(super) fn builtin(one: &'static builtin::Resource) -> Self {
+        let subresources = one.subresources.iter().map(|sub| {
+            let (group, version, kind) = sub.kind.unwrap_or((one.group, one.version, one.kind));
+            let kind = GroupVersion::new(group, version).kind(kind);
+            Subresource { name: sub.name.into(), kind, verbs: texts(sub.verbs) }
+        });
+        Resource {
+            group: one.group.into(),
+            version: one.version.into(),
+            kind: one.kind.into(),
+            list_kind: format!("{}List", one.kind),
+            plural: one.plural.into(),
+            singular: one.singular.into(),
+            short_names: texts(one.short_names),
+            categories: texts(one.categories),
+            namespaced: one.namespaced,
+            verbs: texts(one.verbs),
+            subresources: subresources.collect(),
+            storage_version: one.version.into(),
+            name_rule: one.names.rule(),
+            generation: one.generation,
+            printer: Printer::builtin(&GroupKind::new(one.group, one.kind)),
+            origin: Origin::Builtin(one),
+        }
+    }
+
+    /// What a CRD defines, a resource for each served version; nothing unless it is established.
+    pub(super) fn custom(crd: &Value) -> Vec<Self> {
+        let conditions = crd["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let established =
+            conditions.iter().any(|one| one["type"] == "Established" && one["status"] == "True");
+        let definition = Definition::read(crd);
+        // After a change of names the new ones are served once they are accepted.
+        let accepted = crd["status"]["acceptedNames"]["plural"] == definition.names.plural.as_str();
+        if !established || !accepted {
+            return Vec::new();
+        }
+        let terminating = kubeapi::meta::is_being_deleted(crd);
+        let Some(storage) = definition.storage_version() else { return Vec::new() };
+        definition
+            .served_versions()
+            .map(|version| Resource::of_version(&definition, storage, version, terminating))
+            .collect()
+    }
+
+    fn of_version(definition: &Definition, storage: &Version, version: &Version, terminating: bool) -> Self {
+        let kind = definition.kind_in(&version.name);
+        let mut subresources = Vec::new();
+        if version.status {
+            subresources.push(Subresource { name: "status".into(), kind, verbs: texts(&CHANGE) });
+        }
+        if version.scale.is_some() {
+            let kind = GroupVersion::new("autoscaling", "v1").kind("Scale");
+            subresources.push(Subresource { name: "scale".into(), kind, verbs: texts(&CHANGE) });
+        }
+        let names = &definition.names;
+        Resource {
+            group: definition.group.clone(),
+            version: version.name.clone(),
+            kind: names.kind.clone(),
+            list_kind: names.list_kind.clone(),
+            plural: names.plural.clone(),
+            singular: names.singular.clone(),
+            short_names: names.short_names.clone(),
+            categories: names.categories.clone(),
+            namespaced: definition.namespaced,
+            verbs: texts(&ALL),
+            subresources,
+            storage_version: storage.name.clone(),
+            name_rule: name::is_subdomain,
+            generation: match version.status {
+                true => GenerationRule::AllButMetadataAndStatus,
+                false => GenerationRule::AllButMetadata,
+            },
+            printer: printer(version),
+            origin: Origin::Custom(Box::new(Custom {
+                version: version.clone(),
+                schema: version.schema.as_ref().and_then(|schema| Structural::compile(schema).ok()),
+                converted_by_webhook: definition.converted_by_webhook,
+                terminating,
+            })),
+        }
+    }
+
+    /// Group and version.
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&*self.group, &*self.version)
+    }
+
+    /// Group, version and kind.
+    pub fn gvk(&self) -> GroupVersionKind {
+        self.group_version().kind(&*self.kind)
+    }
+
+    /// Group and kind, for messages about what is wrong with an object.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&*self.group, &*self.kind)
+    }
+
+    /// Group and resource, for messages.
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(&*self.group, &*self.plural)
+    }
+
+    /// A subresource by its name.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|one| one.name == name)
+    }
+
+    /// What a CRD says, if one defines it.
+    pub fn as_custom(&self) -> Option<&Custom> {
+        match &self.origin {
+            Origin::Custom(custom) => Some(custom),
+            Origin::Builtin(_) => None,
+        }
+    }
+
+    /// The key of an object; the namespace is empty for kinds without.
+    pub fn key(&self, namespace: &str, name: &str) -> String {
+        format!("{}{name}", self.prefix(namespace))
+    }
+
+    /// What the keys of all objects in a namespace begin with; of all objects at all if it is empty.
+    pub fn prefix(&self, namespace: &str) -> String {
+        let group = if self.group.is_empty() { "core" } else { &self.group };
+        let all = format!("/registry/{group}/{}/", self.plural);
+        match namespace.is_empty() || !self.namespaced {
+            true => all,
+            false => format!("{all}{namespace}/"),
+        }
+    }
+}
+
+fn printer(version: &Version) -> Printer {
+    let columns = version.columns.iter().map(|column| {
+        json!({
+            "name": column.name, "type": column.kind, "format": column.format,
+            "description": column.description, "priority": column.priority, "jsonPath": column.json_path,
+        })
+    });
+    let columns: Vec<Value> = columns.collect();
+    // Paths were validated with the CRD; if one is not understood here, names and ages still are.
+    Printer::custom(&Value::Array(columns))
+        .or_else(|_| Printer::custom(&Value::Null))
+        .unwrap_or_else(|_| Printer::builtin(&GroupKind::default()))
+}

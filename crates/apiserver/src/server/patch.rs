@@ -1,0 +1,47 @@
+//! Patch.
+
+use kubeapi::media::PatchType;
+use kubeapi::request::PatchOptions;
+use kubeapi::{Status, meta, patch};
+use serde_json::Value;
+
+use super::update::ATTEMPTS;
+use super::{Answer, Call, Server, body, object};
+
+impl Server {
+    pub(super) async fn patch(&self, call: Call<'_>) -> Result<Answer, Status> {
+        let kind = call.request.patch;
+        let options = PatchOptions::parse(&call.request.query, kind == PatchType::Apply)?;
+        let change = call.body()?;
+        let _lock = self.lock_definitions(call.resource).await;
+        for _ in 0..ATTEMPTS {
+            let (stored, old) = self.current(call)?;
+            let mut new = apply(call, kind, &old, &change)?;
+            let warnings = body::read(call.resource, &mut new, options.write.field_validation)?;
+            meta::ensure_name(&new, call.name())?;
+            meta::ensure_namespace(&mut new, call.namespace())?;
+            if meta::text(&new, "resourceVersion").is_empty() {
+                object::set_version(&mut new, Some(stored.modified));
+            }
+            if let Some(patched) = self.replace(call, &stored, &old, new, options.write.dry_run).await? {
+                return Ok(call.answer(200, patched, warnings));
+            }
+        }
+        Err(Status::modified(&call.resource.group_resource(), call.name()))
+    }
+}
+
+pub(super) fn apply(call: Call<'_>, kind: PatchType, old: &Value, change: &Value) -> Result<Value, Status> {
+    let patched = match kind {
+        PatchType::Json => patch::json::apply(old, change)?,
+        PatchType::Merge => patch::merge::apply(old, change)?,
+        PatchType::Strategic if call.resource.as_custom().is_none() => {
+            patch::strategic::apply(&call.resource.gvk(), old, change)?
+        }
+        PatchType::Strategic | PatchType::Apply => {
+            let formats = ["application/json-patch+json", "application/merge-patch+json"];
+            return Err(Status::unsupported_media_type(&formats));
+        }
+    };
+    Ok(patched)
+}
