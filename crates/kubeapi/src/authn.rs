@@ -4,6 +4,8 @@ pub mod impersonation;
 
 use std::collections::BTreeMap;
 
+use crate::name;
+
 /// The user of requests without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of everybody with credentials.
@@ -105,22 +107,9 @@ pub fn service_account_groups(namespace: &str) -> Vec<String> {
 
 /// Namespace and name of the service account that has this user name, if it is one's.
 pub fn split_service_account_user(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
-    (is_label(namespace) && is_subdomain(name)).then_some((namespace, name))
-}
-
-fn is_label(text: &str) -> bool {
-    text.len() <= 63 && is_dashed_word(text)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_dashed_word)
-}
-
-/// Lower-case letters, digits and, inside, dashes.
-fn is_dashed_word(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(allowed)
+    let (namespace, account) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
+    let named = name::dns_label(namespace).is_empty() && name::dns_subdomain(account).is_empty();
+    named.then_some((namespace, account))
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ mod pattern;
 mod props;
 mod prune;
 mod structural;
-pub(crate) mod text;
 mod trail;
 mod validate;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::definition::{list, text};
 use super::names::Names;
 use super::version;
-use crate::schema::text as name_rules;
+use crate::name as name_rules;
 use crate::{FieldError, Path};
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
@@ -66,7 +66,7 @@ fn name(crd: &Value, errors: &mut Vec<FieldError>) {
     if name.is_empty() {
         return errors.push(FieldError::required(&path, "name or generateName is required"));
     }
-    for problem in name_rules::dns1123_subdomain(&name) {
+    for problem in name_rules::dns_subdomain(&name) {
         errors.push(FieldError::invalid(&path, name.as_str(), problem));
     }
     let spec = &crd["spec"];
@@ -78,7 +78,7 @@ fn name(crd: &Value, errors: &mut Vec<FieldError>) {
 fn validate_spec(spec: &Value, errors: &mut Vec<FieldError>) {
     let path = Path::new("spec");
     let (group, group_path) = (text(spec, "group"), path.child("group"));
-    let wrong = name_rules::dns1123_subdomain(&group);
+    let wrong = name_rules::dns_subdomain(&group);
     if group.is_empty() {
         errors.push(FieldError::required(&group_path, ""));
     } else if !wrong.is_empty() {
@@ -96,7 +96,7 @@ fn validate_spec(spec: &Value, errors: &mut Vec<FieldError>) {
     }
     for (index, version) in versions.iter().enumerate() {
         let name = text(version, "name");
-        let wrong = name_rules::dns1035_label(&name);
+        let wrong = name_rules::dns_1035_label(&name);
         if !wrong.is_empty() {
             let path = path.child("versions").index(index).child("name");
             errors.push(FieldError::invalid(&path, name, wrong.join(",")));
@@ -138,7 +138,7 @@ fn required_names(names: &Value, path: &Path, errors: &mut Vec<FieldError>) {
 
 fn names(names: &Names, path: &Path, errors: &mut Vec<FieldError>) {
     let mut label = |path: Path, name: &str| {
-        let wrong = name_rules::dns1035_label(name);
+        let wrong = name_rules::dns_1035_label(name);
         if !wrong.is_empty() {
             errors.push(FieldError::invalid(&path, name, wrong.join(",")));
         }
@@ -155,7 +155,7 @@ fn names(names: &Names, path: &Path, errors: &mut Vec<FieldError>) {
         label(path.child("categories").index(index), name);
     }
     for (field, name) in [("kind", &names.kind), ("listKind", &names.list_kind)] {
-        let wrong = name_rules::dns1035_label(&name.to_lowercase());
+        let wrong = name_rules::dns_1035_label(&name.to_lowercase());
         if !name.is_empty() && !wrong.is_empty() {
             let why = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
             errors.push(FieldError::invalid(&path.child(field), name.as_str(), why));
@@ -209,7 +209,7 @@ fn review_versions(versions: &[Value], path: &Path, errors: &mut Vec<FieldError>
             errors.push(FieldError::invalid(&path.index(index), name, "duplicate version"));
             continue;
         }
-        for problem in name_rules::dns1035_label(name) {
+        for problem in name_rules::dns_1035_label(name) {
             errors.push(FieldError::invalid(&path.index(index), name, problem));
         }
     }
@@ -273,7 +273,7 @@ fn webhook_service(service: &Value, path: &Path, errors: &mut Vec<FieldError>) {
             refuse(format!("segment[{index}] may not be empty"));
             continue;
         }
-        for problem in name_rules::dns1123_subdomain(step) {
+        for problem in name_rules::dns_subdomain(step) {
             refuse(format!("segment[{index}]: {problem}"));
         }
     }

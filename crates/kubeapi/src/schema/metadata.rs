@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::node::Node;
-use super::text;
 use super::trail::Trail;
+use crate::name;
 use crate::{FieldError, GroupVersion, Path};
 
 /// The fields of `ObjectMeta` and what they are in JSON.
@@ -150,7 +150,7 @@ fn validate_object(fields: &Map<String, Value>, path: &Path, errors: &mut Vec<Fi
             errors.push(FieldError::invalid(&kind_path, "", "must not be empty"));
         }
         Some(Value::String(text)) => {
-            let wrong = text::dns1035_label(&text.to_lowercase());
+            let wrong = name::dns_1035_label(&text.to_lowercase());
             if !wrong.is_empty() {
                 let detail = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
                 errors.push(FieldError::invalid(&kind_path, text.as_str(), detail));
@@ -179,13 +179,13 @@ pub(crate) fn validate_meta(meta: &Map<String, Value>, path: &Path, errors: &mut
     let text = |name: &str| meta.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     for field in ["generateName", "name"] {
         for problem in
-            text(field).map(|name| text::path_segment(name, field == "generateName")).unwrap_or_default()
+            text(field).map(|name| name::is_path_segment(name, field == "generateName")).unwrap_or_default()
         {
             errors.push(FieldError::invalid(&path.child(field), text(field).unwrap_or_default(), problem));
         }
     }
     if let Some(namespace) = text("namespace") {
-        for problem in text::dns1123_label(namespace) {
+        for problem in name::dns_label(namespace) {
             errors.push(FieldError::invalid(&path.child("namespace"), namespace, problem));
         }
     }
@@ -195,21 +195,21 @@ pub(crate) fn validate_meta(meta: &Map<String, Value>, path: &Path, errors: &mut
     }
     let texts = |name: &str| meta.get(name).and_then(Value::as_object).into_iter().flatten();
     for (key, value) in texts("labels") {
-        for problem in text::qualified_name(key) {
+        for problem in name::qualified(key) {
             errors.push(FieldError::invalid(&path.child("labels"), key.as_str(), problem));
         }
         let value = value.as_str().unwrap_or_default();
-        for problem in text::label_value(value) {
+        for problem in name::label_value(value) {
             errors.push(FieldError::invalid(&path.child("labels"), value, problem));
         }
     }
     for (key, _) in texts("annotations") {
-        for problem in text::qualified_name(&key.to_lowercase()) {
+        for problem in name::qualified(&key.to_lowercase()) {
             errors.push(FieldError::invalid(&path.child("annotations"), key.as_str(), problem));
         }
     }
     for finalizer in meta.get("finalizers").and_then(Value::as_array).into_iter().flatten() {
-        for problem in text::qualified_name(finalizer.as_str().unwrap_or_default()) {
+        for problem in name::qualified(finalizer.as_str().unwrap_or_default()) {
             errors.push(FieldError::invalid(&path.child("finalizers"), finalizer.clone(), problem));
         }
     }
