@@ -5,7 +5,9 @@
 //! everywhere else.
 
 mod entropy;
+mod runtime;
 mod time;
 
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
+pub use runtime::RuntimeClock;
 pub use time::{Clock, Deadline, ManualClock, Monotonic, SystemClock};

@@ -14,7 +14,7 @@ pub trait Clock: Send + Sync {
 
 /// A point on a [`Clock`]'s monotonic time line. Points of two clocks do not compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Monotonic(Duration);
+pub struct Monotonic(pub(crate) Duration);
 
 impl Monotonic {
     /// The time from `earlier` to `self`; zero if `earlier` is not earlier.

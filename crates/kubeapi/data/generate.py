@@ -35,7 +35,8 @@ KINDS = {
     "autoscaling/v1": "Scale",
     "discovery.k8s.io/v1": "EndpointSlice",
     "storage.k8s.io/v1": "VolumeAttachment",
-    "admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
+    "admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration "
+    "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
 }
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 COPIED = {

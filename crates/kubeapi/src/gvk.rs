@@ -1,5 +1,6 @@
 //! Groups, versions, kinds and resources by their own types, so that they are not mixed up.
 
+use std::cmp::{Ordering, Reverse};
 use std::fmt;
 
 /// An API group and version; the group of Kubernetes' oldest kinds is empty.
@@ -127,6 +128,12 @@ fn dotted(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result {
 }
 
 impl GroupVersionKind {
+    /// What an object says it is; `None` if it does not say, or not properly.
+    pub fn of(object: &serde_json::Value) -> Option<Self> {
+        let version = GroupVersion::parse(object["apiVersion"].as_str()?)?;
+        Some(version.kind(object["kind"].as_str()?))
+    }
+
     /// Group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&*self.group, &*self.version)
@@ -135,6 +142,13 @@ impl GroupVersionKind {
     /// Group and kind.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&*self.group, &*self.kind)
+    }
+}
+
+/// As messages show it: `apps/v1, Kind=Deployment`.
+impl fmt::Display for GroupVersionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, Kind={}", self.group_version(), self.kind)
     }
 }
 
@@ -150,9 +164,53 @@ impl GroupVersionResource {
     }
 }
 
+/// The order in which a group's versions are preferred: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, and after them
+/// by name what does not look like that.
+pub fn compare_versions(left: &str, right: &str) -> Ordering {
+    match (stability(left), stability(right)) {
+        (Some(left), Some(right)) => Reverse(left).cmp(&Reverse(right)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => left.cmp(right),
+    }
+}
+
+/// How mature a version is, then its numbers.
+fn stability(version: &str) -> Option<(u8, u64, u64)> {
+    let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?;
+    let rest = version.strip_prefix('v')?;
+    for (word, maturity) in [("alpha", 0), ("beta", 1)] {
+        if let Some((major, minor)) = rest.split_once(word) {
+            return Some((maturity, number(major)?, number(minor)?));
+        }
+    }
+    Some((2, number(rest)?, 0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_preferred_by_maturity() {
+        let order = [
+            "v10",
+            "v2",
+            "v1",
+            "v11beta2",
+            "v10beta3",
+            "v3beta1",
+            "v12alpha1",
+            "v11alpha2",
+            "foo1",
+            "foo10",
+            "v1gamma",
+        ];
+        let mut versions = order;
+        versions.sort();
+        versions.sort_by(|left, right| compare_versions(left, right));
+        assert_eq!(versions, order);
+    }
 
     #[test]
     fn api_versions() {

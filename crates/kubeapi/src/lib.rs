@@ -2,17 +2,24 @@
 //!
 //! No IO, no async, no clock, and none of our kinds: CRDs arrive as data. Objects are [`serde_json::Value`]s.
 
+pub mod admission;
+pub mod apply;
+pub mod audit;
 pub mod authn;
 pub mod builtin;
 pub mod crd;
 pub mod field;
+pub mod gotype;
 pub mod gvk;
 pub mod jsonpath;
+pub mod limits;
 pub mod media;
 pub mod meta;
 pub mod name;
+pub mod openapi;
 pub mod patch;
 pub mod proto;
+pub mod quantity;
 pub mod rbac;
 pub mod request;
 pub mod schema;
@@ -21,5 +28,7 @@ pub mod status;
 pub mod table;
 
 pub use field::{FieldError, Path};
-pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use gvk::{
+    GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, compare_versions,
+};
 pub use status::Status;

@@ -144,6 +144,17 @@ pub fn accept(header: &str, endpoint: Endpoint) -> Result<Accepted, Status> {
     })
 }
 
+/// As [`accept`], for a list: whoever lists may also watch, so that a refusal names the formats of that, too.
+///
+/// # Errors
+/// 406 if nothing that is asked for can be given.
+pub fn accept_list(header: &str, endpoint: Endpoint) -> Result<Accepted, Status> {
+    accept(header, endpoint).map_err(|status| match status.message.starts_with("406") {
+        true => Status { message: format!("{}, {}", status.message, STREAMS.join(", ")), ..status },
+        false => status,
+    })
+}
+
 /// As [`accept`], for the events of a watch.
 ///
 /// # Errors
@@ -201,6 +212,21 @@ pub fn patch_type(header: &str, endpoint: Endpoint) -> Result<PatchType, Status>
         }
         (_, Endpoint::Custom) => Err(Status::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH, APPLY_PATCH])),
     }
+}
+
+/// Which of the media types that are offered an `Accept` header prefers; none (or an empty one) takes the first.
+/// `None`: it takes none of them.
+pub fn choose<'a>(header: &str, offered: &[&'a str]) -> Option<&'a str> {
+    if header.is_empty() {
+        return offered.first().copied();
+    }
+    let takes = |clause: &Clause<'_>, offer: &str| match (clause.main, clause.sub) {
+        ("*", "*") => true,
+        (main, "*") => offer.split_once('/').is_some_and(|(offered, _)| offered == main),
+        (main, sub) => offer.split_once('/') == Some((main, sub)),
+    };
+    let clauses = clauses(header);
+    clauses.iter().find_map(|clause| offered.iter().copied().find(|offer| takes(clause, offer)))
 }
 
 /// In which form discovery is asked for.
@@ -392,6 +418,22 @@ mod tests {
         ] {
             let status = accept(header, endpoint).unwrap_err();
             assert_eq!((status.code, &status.message), (406, message), "{header}");
+        }
+    }
+
+    #[test]
+    fn other_types_are_chosen_by_preference() {
+        let offered = ["application/json", "application/x+protobuf"];
+        for (header, chosen) in [
+            ("", Some("application/json")),
+            ("*/*", Some("application/json")),
+            ("application/*", Some("application/json")),
+            ("application/x+protobuf", Some("application/x+protobuf")),
+            ("application/json;q=0.5, application/x+protobuf", Some("application/x+protobuf")),
+            ("text/plain, */*;q=0.1", Some("application/json")),
+            ("text/*", None),
+        ] {
+            assert_eq!(choose(header, &offered), chosen, "{header}");
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub use partial::{partial, partial_list};
 pub use server::{
     GenerationRule, created, ensure_name, ensure_namespace, keep_all_but_status, keep_status, mark_deleted,
-    updated,
+    seconds, updated,
 };
 pub use validate::{core_finalizers, validate, validate_update};
 

@@ -8,11 +8,13 @@ mod decode;
 mod encode;
 mod special;
 mod table;
-mod wire;
+pub(crate) mod wire;
 
 use serde_json::Value;
 
 use table::Table;
+
+pub use crate::limits::Limits;
 
 /// The media type of an enveloped object.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -22,25 +24,6 @@ pub const WATCH_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=w
 
 /// What an envelope starts with.
 const MAGIC: &[u8] = b"k8s\0";
-
-/// How much of a stranger's bytes is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The most bytes.
-    pub bytes: usize,
-    /// The most messages inside of each other.
-    pub depth: usize,
-    /// The most JSON values to make: an empty message of two bytes can become an object of hundreds.
-    pub values: usize,
-}
-
-impl Limits {
-    /// For the body of a request.
-    pub const REQUEST: Limits = Limits { bytes: 3 << 20, depth: 100, values: 1 << 20 };
-
-    /// For answers of a server that is trusted, such as long lists.
-    pub const ANSWER: Limits = Limits { bytes: 1 << 30, depth: 100, values: usize::MAX };
-}
 
 /// What is wrong with bytes, or with an object that is to become bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +102,10 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Error> {
 
 /// The object in an envelope, as JSON.
 pub fn decode_with(bytes: &[u8], default: DefaultKind<'_>, limits: Limits) -> Result<Value, Error> {
-    decode::Decoder::new(bytes, limits)?.envelope(bytes, default)
+    let object = decode::Decoder::new(bytes, limits)?.envelope(bytes, default)?;
+    // A message in a list is one level to the decoder, and two in JSON.
+    limits.check(&object).map_err(|_| Error::TooLarge("levels"))?;
+    Ok(object)
 }
 
 /// The object in an envelope. It has to have `apiVersion` and `kind`.

@@ -5,6 +5,7 @@ pub mod bootstrap;
 pub mod escalation;
 mod model;
 mod policy;
+pub mod reconcile;
 mod rules;
 
 use serde::Serialize;

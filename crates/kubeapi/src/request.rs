@@ -3,15 +3,17 @@
 mod body;
 mod options;
 mod query;
+mod timeout;
 
 use std::fmt;
 
 pub(crate) use options::wrong_manager;
 pub use options::{
     DeleteOptions, FieldValidation, GetOptions, IncludeObject, ListOptions, Match, PatchOptions,
-    Preconditions, Propagation, TableOptions, WriteOptions, pretty,
+    Preconditions, Propagation, TableOptions, WriteOptions, pretty, printable,
 };
 pub use query::Query;
+pub use timeout::timeout;
 
 use crate::selector::field;
 use crate::{GroupResource, GroupVersion, Status, name};

@@ -7,7 +7,7 @@
 //! braces and brackets, `\Q..\E`); octal escapes and `\C` are refused. CEL is `kube-cel`'s; rules that it cannot
 //! evaluate are refused when the schema is compiled.
 
-mod cel;
+pub(crate) mod cel;
 mod correlate;
 mod default;
 mod defaults_check;
@@ -15,7 +15,7 @@ mod fieldpath;
 mod format;
 mod lists;
 mod metadata;
-mod node;
+pub(crate) mod node;
 mod number;
 mod openapi;
 mod pattern;
@@ -41,6 +41,10 @@ pub struct Structural {
 }
 
 impl Structural {
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
     /// Reads an `openAPIV3Schema`. Errors are those of creating a CRD with it, as seen from the schema itself
     /// (`openAPIV3Schema.properties[spec].type: Required value: ..`).
     pub fn compile(schema: &Value) -> Result<Structural, Vec<FieldError>> {

@@ -144,7 +144,7 @@ impl Status {
             .map(|error| Cause {
                 reason: error.problem.reason().into(),
                 message: error.body(),
-                field: error.path.as_str().into(),
+                field: error.path.to_string(),
             })
             .collect();
         let details = Details {
@@ -213,7 +213,7 @@ impl Status {
         Status::failure(
             413,
             "RequestEntityTooLarge",
-            format!("Request entity is too large: {}", why.into()),
+            format!("Request entity too large: {}", why.into()),
             None,
         )
     }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -32,7 +35,9 @@ func allKinds() []kind {
 			&metav1.CreateOptions{}, &metav1.DeleteOptions{}, &metav1.GetOptions{}, &metav1.ListOptions{},
 			&metav1.PatchOptions{}, &metav1.UpdateOptions{}, &metav1.WatchEvent{},
 		},
-		"meta.k8s.io/v1": {&metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}},
+		"apidiscovery.k8s.io/v2":      {&apidiscoveryv2.APIGroupDiscoveryList{}},
+		"apidiscovery.k8s.io/v2beta1": {&apidiscoveryv2beta1.APIGroupDiscoveryList{}},
+		"meta.k8s.io/v1":              {&metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}},
 		"v1": {
 			&metav1.APIGroup{}, &metav1.APIGroupList{}, &metav1.APIResourceList{}, &metav1.APIVersions{}, &metav1.Status{},
 			&corev1.Binding{},
@@ -61,6 +66,15 @@ func allKinds() []kind {
 		"rbac.authorization.k8s.io/v1": {
 			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBindingList{},
 			&rbacv1.ClusterRoleList{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{},
+		},
+		"admissionregistration.k8s.io/v1": {
+			&admissionregistrationv1.MutatingWebhookConfiguration{},
+			&admissionregistrationv1.MutatingWebhookConfigurationList{},
+			&admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyList{},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBindingList{},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{},
+			&admissionregistrationv1.ValidatingWebhookConfigurationList{},
 		},
 		"apiextensions.k8s.io/v1": {
 			&apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinitionList{},

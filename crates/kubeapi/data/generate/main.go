@@ -44,6 +44,7 @@ func main() {
 		kinds[kind.apiVersion][t.Name()] = message(t)
 	}
 	must(os.WriteFile("../protobuf.json", table(), 0o644))
+	must(os.WriteFile("../builtin-empty.json", empties(), 0o644))
 	must(os.WriteFile("../../tests/data/protobuf.json", vectors(), 0o644))
 }
 

@@ -210,6 +210,25 @@ static RESOURCES: &[Resource] = &[
     .in_api_extensions(),
     Resource::of(
         ADMISSION,
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicy",
+    )
+    .cluster()
+    .with(&[STATUS])
+    .counting(GenerationRule::Spec)
+    .in_api_extensions(),
+    Resource::of(
+        ADMISSION,
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        "validatingadmissionpolicybinding",
+    )
+    .cluster()
+    .counting(GenerationRule::Spec)
+    .in_api_extensions(),
+    Resource::of(
+        ADMISSION,
         "ValidatingWebhookConfiguration",
         "validatingwebhookconfigurations",
         "validatingwebhookconfiguration",

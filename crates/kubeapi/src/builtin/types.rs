@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::GroupVersionKind;
 
@@ -207,6 +207,19 @@ impl<'a> Node<'a> {
             };
         }
     }
+}
+
+/// An object of a kind as Go writes one that nothing was set in: what a new object is compared with. Kinds that are
+/// not built in have nothing but their name.
+pub fn empty(kind: &GroupVersionKind) -> Value {
+    static EMPTY: OnceLock<BTreeMap<String, Value>> = OnceLock::new();
+    let all = EMPTY.get_or_init(|| {
+        serde_json::from_str(include_str!("../../data/builtin-empty.json")).expect("our own data is sound")
+    });
+    let mut object = all.get(&kind.to_string()).cloned().unwrap_or_else(|| json!({}));
+    object["apiVersion"] = json!(kind.group_version().to_string());
+    object["kind"] = json!(kind.kind);
+    object
 }
 
 /// The types of the built-in kinds. They are read once.

@@ -4,11 +4,14 @@
 use serde_json::Value;
 
 use super::{Error, json_name};
+use crate::limits::{Exceeded, Limits};
 
 /// Most operations in one patch.
 pub const MOST_OPERATIONS: usize = 10_000;
 /// Most bytes that the copies of one patch may make.
 pub const MOST_COPIED: usize = 3 * 1024 * 1024;
+/// Most values that one patch may put somewhere or compare, all operations together: ten times the largest object.
+const MOST_WORK: usize = 10 * Limits::REQUEST.values;
 
 /// The object after all operations; all of them apply, or none.
 ///
@@ -24,12 +27,11 @@ pub fn apply(object: &Value, patch: &Value) -> Result<Value, Error> {
     if operations.len() > MOST_OPERATIONS {
         return Err(Error::TooManyOperations(operations.len()));
     }
-    let mut document = object.clone();
-    let mut copied = 0;
+    let mut patching = Patching { document: object.clone(), copied: 0, left: MOST_WORK };
     for operation in operations {
-        one(&mut document, operation, &mut copied).map_err(Error::DoesNotApply)?;
+        patching.one(operation).map_err(Error::DoesNotApply)?;
     }
-    Ok(document)
+    Ok(patching.document)
 }
 
 fn undecodable(value: &Value, into: &str) -> Error {
@@ -39,38 +41,71 @@ fn undecodable(value: &Value, into: &str) -> Error {
     ))
 }
 
-fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
-    let text = |field: &str| operation[field].as_str();
-    let kind = text("op").unwrap_or("unknown");
-    let path = text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
-    let from = text("from").ok_or_else(|| format!("{kind} operation failed to decode from: missing value"));
-    let value = operation["value"].clone();
-    match kind {
-        "add" => add(document, path?, value),
-        "remove" => remove(document, path?).map(drop),
-        "replace" => replace(document, path?, value),
-        "move" => {
-            let (from, path) = (from?, path?);
-            let moved = remove(document, from)?;
-            add(document, path, moved)
-        }
-        "copy" => {
-            let (from, path) = (from?, path?);
-            let value = get(document, from)?;
-            *copied += value.to_string().len();
-            match *copied > MOST_COPIED {
-                true => Err(format!(
-                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MOST_COPIED}"
-                )),
-                false => add(document, path, value),
+/// A patch on its way.
+struct Patching {
+    document: Value,
+    /// Bytes that copies have made so far.
+    copied: usize,
+    /// Values that may still be put somewhere.
+    left: usize,
+}
+
+impl Patching {
+    fn one(&mut self, operation: &Value) -> Result<(), String> {
+        let text = |field: &str| operation[field].as_str();
+        let kind = text("op").unwrap_or("unknown");
+        let path =
+            text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
+        let from =
+            text("from").ok_or_else(|| format!("{kind} operation failed to decode from: missing value"));
+        let value = &operation["value"];
+        match kind {
+            "add" => self.add(path?, value.clone()),
+            "remove" => remove(&mut self.document, path?, &mut self.left).map(drop),
+            "replace" => {
+                let path = path?;
+                self.weigh(value, path)?;
+                replace(&mut self.document, path, value.clone())
             }
+            "move" => {
+                let (from, path) = (from?, path?);
+                let moved = remove(&mut self.document, from, &mut self.left)?;
+                self.add(path, moved)
+            }
+            "copy" => self.copy(from?, path?),
+            "test" => self.test(path?, value),
+            other => Err(format!("Unexpected kind: {other}")),
         }
-        "test" => {
-            let path = path?;
-            let same = get(document, path)? == value;
-            if same { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
+    }
+
+    /// Whether a value may be put where a path leads: copies and moves could make an object deeper than any stack,
+    /// and a short patch could do the work of a long one.
+    fn weigh(&mut self, value: &Value, path: &str) -> Result<(), String> {
+        let outside = path.matches('/').count();
+        Limits::REQUEST.check_within(value, outside, &mut self.left).map_err(|exceeded| exceeded.to_string())
+    }
+
+    fn add(&mut self, path: &str, value: Value) -> Result<(), String> {
+        self.weigh(&value, path)?;
+        add(&mut self.document, path, value, &mut self.left)
+    }
+
+    fn copy(&mut self, from: &str, path: &str) -> Result<(), String> {
+        let value = get(&mut self.document, from)?.clone();
+        self.copied += value.to_string().len();
+        match self.copied > MOST_COPIED {
+            true => Err(format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit {MOST_COPIED}",
+                self.copied
+            )),
+            false => self.add(path, value),
         }
-        other => Err(format!("Unexpected kind: {other}")),
+    }
+
+    fn test(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        self.weigh(value, "")?;
+        let same = get(&mut self.document, path)? == value;
+        if same { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
     }
 }
 
@@ -113,26 +148,37 @@ fn bad_index(key: &str) -> String {
     format!("Unable to access invalid index: {key}: invalid index referenced")
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+/// Makes room in a list, or closes a gap: what comes behind has to move.
+fn shift(list: &[Value], place: usize, left: &mut usize) -> Result<(), String> {
+    let rest = left.checked_sub(list.len().saturating_sub(place));
+    *left = rest.ok_or_else(|| Exceeded::Values.to_string())?;
+    Ok(())
+}
+
+fn add(document: &mut Value, path: &str, value: Value, left: &mut usize) -> Result<(), String> {
     let (holder, key) = found(document, path)?;
     match holder {
         Value::Object(map) => drop(map.insert(key, value)),
         Value::Array(list) if key == "-" => list.push(value),
         Value::Array(list) => {
             let place = index(&key, list.len() + 1).filter(|place| *place <= list.len());
-            list.insert(place.ok_or_else(|| bad_index(&key))?, value);
+            let place = place.ok_or_else(|| bad_index(&key))?;
+            shift(list, place, left)?;
+            list.insert(place, value);
         }
         _ => {}
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+fn remove(document: &mut Value, path: &str, left: &mut usize) -> Result<Value, String> {
     let (holder, key) = found(document, path)?;
     match holder {
         Value::Array(list) => {
             let place = index(&key, list.len()).filter(|place| *place < list.len());
-            Ok(list.remove(place.ok_or_else(|| bad_index(&key))?))
+            let place = place.ok_or_else(|| bad_index(&key))?;
+            shift(list, place, left)?;
+            Ok(list.remove(place))
         }
         holder => holder
             .as_object_mut()
@@ -161,17 +207,17 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
 }
 
 /// What is not there in an object is null.
-fn get(document: &mut Value, path: &str) -> Result<Value, String> {
+fn get<'a>(document: &'a mut Value, path: &str) -> Result<&'a Value, String> {
     if path.is_empty() {
-        return Ok(document.clone());
+        return Ok(document);
     }
     let (holder, key) = found(document, path)?;
     match holder {
         Value::Array(list) => {
             let place = index(&key, list.len());
-            place.and_then(|place| list.get(place)).cloned().ok_or_else(|| bad_index(&key))
+            place.and_then(|place| list.get(place)).ok_or_else(|| bad_index(&key))
         }
-        holder => Ok(holder.get(&key).cloned().unwrap_or(Value::Null)),
+        holder => Ok(holder.get(&key).unwrap_or(&Value::Null)),
     }
 }
 
@@ -261,11 +307,22 @@ mod tests {
         assert_eq!(status.code, 413);
         assert_eq!(
             status.message,
-            "Request entity is too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
         );
         let doubling = Value::Array(vec![json!({"op": "copy", "from": "/a", "path": "/a/-"}); 40]);
         let grown = apply(&json!({"a": ["x"]}), &doubling).unwrap_err();
         assert!(grown.to_string().starts_with("Unable to complete the copy"), "{grown}");
+        let folding = Value::Array(vec![json!({"op": "copy", "from": "/a", "path": "/a/b"}); 200]);
+        let deep = apply(&json!({"a": {"b": {}}}), &folding).unwrap_err();
+        assert_eq!(deep.to_string(), "exceeded max depth");
+        let wide = json!({"a": vec![1; 100_000]});
+        let moving = |count| {
+            let there = json!({"op": "move", "from": "/a", "path": "/b"});
+            let back = json!({"op": "move", "from": "/b", "path": "/a"});
+            Value::Array([there, back].into_iter().cycle().take(count).collect())
+        };
+        assert!(apply(&wide, &moving(20)).is_ok());
+        assert_eq!(apply(&wide, &moving(40)).unwrap_err().to_string(), "exceeded max number of values");
     }
 
     #[test]

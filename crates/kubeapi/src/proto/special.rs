@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Error;
 use super::decode::{last, number, text};
 use super::wire::{Wire, put_bytes, put_number};
+use super::{Error, Limits};
 
 /// Seconds of the first instant of year 1, which Go takes for no time at all.
 const NO_TIME: i64 = -62_135_596_800;
@@ -43,7 +43,12 @@ pub(super) fn from_base64(value: &Value) -> Result<Vec<u8>, Error> {
 pub(super) fn json(bytes: &[u8]) -> Result<Value, Error> {
     match bytes {
         [] => Ok(Value::Null),
-        text => serde_json::from_slice(text).map_err(|error| Error::value(format!("must be JSON: {error}"))),
+        text => {
+            Limits::REQUEST
+                .check_json(text)
+                .map_err(|error| Error::value(format!("must be JSON: {error}")))?;
+            serde_json::from_slice(text).map_err(|error| Error::value(format!("must be JSON: {error}")))
+        }
     }
 }
 

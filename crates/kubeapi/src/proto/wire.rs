@@ -67,7 +67,7 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Error> {
 }
 
 /// Appends a varint.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         // The mask keeps it within a byte.
         out.push((value & 0x7f) as u8 | 0x80);
@@ -77,19 +77,19 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a number field.
-pub(super) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number) << 3);
     put_varint(out, value);
 }
 
 /// Appends a floating-point field.
-pub(super) fn put_double(out: &mut Vec<u8>, number: u32, value: f64) {
+pub(crate) fn put_double(out: &mut Vec<u8>, number: u32, value: f64) {
     put_varint(out, u64::from(number) << 3 | 1);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends a field that has a length: text, bytes, a message.
-pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     put_varint(out, u64::from(number) << 3 | 2);
     put_varint(out, value.len() as u64);
     out.extend_from_slice(value);

@@ -47,7 +47,20 @@ impl ListOptions {
     /// # Errors
     /// 400 if one cannot be read, 422 if they do not go together.
     pub fn parse(query: &Query) -> Result<Self, Status> {
+        ListOptions::checked(query, false)
+    }
+
+    /// As [`ListOptions::parse`], for a request that is a watch whether or not its query says so.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn parse_watch(query: &Query) -> Result<Self, Status> {
+        ListOptions::checked(query, true)
+    }
+
+    fn checked(query: &Query, watch: bool) -> Result<Self, Status> {
         let mut options = ListOptions::read(query).map_err(Status::bad_request)?;
+        options.watch |= watch;
         let given = query.first("resourceVersionMatch").unwrap_or_default();
         options.set_defaults(given);
         let shown = match options.resource_version_match {
@@ -415,7 +428,7 @@ pub(crate) fn wrong_manager(manager: &str, path: &Path) -> Vec<FieldError> {
 }
 
 /// Whether Go takes the character for printable: everything visible, and of all spaces only the plain one.
-fn printable(character: char) -> bool {
+pub fn printable(character: char) -> bool {
     if character.is_ascii() {
         return !character.is_ascii_control();
     }

@@ -1,4 +1,4 @@
-//! CEL rules of a schema (`x-kubernetes-validations`).
+//! CEL rules of a schema (`x-kubernetes-validations`), and expressions about requests.
 //!
 //! Functions and the evaluator are `kube-cel`'s; the walk through the object is our own, because its places, its
 //! pairing of old and new items and its ratcheting have to be kube-apiserver's.
@@ -9,8 +9,11 @@
 
 mod check;
 mod convert;
+mod depth;
 mod evaluate;
+pub(crate) mod expression;
 mod meter;
+mod request;
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
@@ -116,11 +119,15 @@ impl Rule {
 }
 
 fn parse(source: &str, scope: &check::Scope<'_>) -> Result<(IdedExpr, check::Kind), String> {
-    let failed = |why: String| format!("compilation failed: {why}");
-    let parser = Parser::new().enable_optional_syntax(true);
-    let expression = parser.parse(source).map_err(|error| failed(one_line(&error.to_string())))?;
-    let kind = check::check(&expression, scope).map_err(failed)?;
-    Ok((expression, kind))
+    let work = || {
+        let parser = Parser::new().enable_optional_syntax(true);
+        let expression = parser.parse(source).map_err(|error| one_line(&error.to_string()))?;
+        depth::check(&expression)?;
+        let kind = check::check(&expression, scope)?;
+        Ok::<_, String>((expression, kind))
+    };
+    let parsed = depth::with_room(source, work).and_then(|parsed| parsed);
+    parsed.map_err(|why| format!("compilation failed: {why}"))
 }
 
 fn one_line(text: &str) -> String {

@@ -84,6 +84,8 @@ pub(crate) struct Node {
     pub(crate) int_or_string: bool,
     pub(crate) list_type: Option<ListType>,
     pub(crate) list_map_keys: Vec<String>,
+    /// Whether an object is owned as a whole.
+    pub(crate) atomic_map: bool,
     pub(crate) values: Checks,
     pub(crate) rules: Vec<Rule>,
     /// Whether there are rules here or anywhere below.
@@ -168,6 +170,7 @@ impl Node {
                 _ => ListType::Atomic,
             }),
             list_map_keys: props.list_map_keys.clone(),
+            atomic_map: props.map_type.as_deref() == Some("atomic"),
             values: Checks::compile(props),
             rules: Vec::new(),
             has_rules: false,

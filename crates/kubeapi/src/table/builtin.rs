@@ -9,6 +9,7 @@ use super::age::age;
 use super::columns::{self, Short};
 use super::{Print, Row, pod, workload};
 use crate::GroupKind;
+use crate::selector::label;
 
 /// Columns and rows of a kind.
 pub(super) fn printer(kind: &GroupKind) -> (&'static [Short], Print) {
@@ -36,6 +37,10 @@ pub(super) fn printer(kind: &GroupKind) -> (&'static [Short], Print) {
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
         ) => (columns::WEBHOOKS, webhooks),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => (columns::POLICY, policy),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            (columns::POLICY_BINDING, policy_binding)
+        }
         _ => (columns::DEFAULT, default),
     }
 }
@@ -112,6 +117,28 @@ fn lease(object: &Value, now: Timestamp) -> Row {
 
 fn webhooks(object: &Value, now: Timestamp) -> Row {
     vec![name(object), count(&object["webhooks"]).into(), created(object, now)].into()
+}
+
+fn policy(object: &Value, now: Timestamp) -> Row {
+    let kind = &object["spec"]["paramKind"];
+    let shown = match kind.is_null() {
+        true => "<unset>".to_owned(),
+        false => format!("{}/{}", text(kind, "/apiVersion"), text(kind, "/kind")),
+    };
+    vec![name(object), count(&object["spec"]["validations"]).into(), shown.into(), created(object, now)]
+        .into()
+}
+
+fn policy_binding(object: &Value, now: Timestamp) -> Row {
+    let reference = &object["spec"]["paramRef"];
+    let shown = match text(reference, "/name") {
+        "" if reference["selector"].is_object() => {
+            label::from_object(reference.get("selector")).map(|one| one.to_string()).unwrap_or_default()
+        }
+        "" => "<unset>".to_owned(),
+        name => format!("{}/{name}", text_or(reference, "/namespace", "*")),
+    };
+    vec![name(object), text(object, "/spec/policyName").into(), shown.into(), created(object, now)].into()
 }
 
 fn attachment(object: &Value, now: Timestamp) -> Row {

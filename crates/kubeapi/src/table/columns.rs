@@ -58,4 +58,6 @@ columns! {
     BINDING: "Name", "Role", "Age", "Users+", "Groups+", "ServiceAccounts+";
     ATTACHMENT: "Name", "Attacher", "PV", "Node", "Attached?", "Age";
     WEBHOOKS: "Name", "Webhooks#", "Age";
+    POLICY: "Name", "Validations#", "ParamKind", "Age";
+    POLICY_BINDING: "Name", "PolicyName", "ParamRef", "Age";
 }

@@ -52,6 +52,18 @@ fn simple_kinds_have_a_few_cells() {
             json!(["x", 2, "60m"]),
         ),
         (
+            "admissionregistration.k8s.io",
+            "ValidatingAdmissionPolicy",
+            json!({"spec": {"validations": [{}], "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}}),
+            json!(["x", 1, "v1/ConfigMap", "60m"]),
+        ),
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingAdmissionPolicyBinding",
+            json!({"spec": {"policyName": "p", "paramRef": {"name": "m"}}}),
+            json!(["x", "p", "*/m", "60m"]),
+        ),
+        (
             "policy",
             "PodDisruptionBudget",
             json!({"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1}}),

@@ -41,11 +41,12 @@ const NAMES: [&str; 26] = [
     "google",
 ];
 
+const NO_AUTHORIZER: &str = "undeclared reference to 'authorizer' (in container ''): this server's expressions cannot ask who may do what";
+
 /// The names that an expression may use, and what they stand for.
+#[derive(Clone)]
 pub(super) struct Scope<'a> {
-    this: Type_<'a>,
-    optional_old_self: bool,
-    locals: Vec<(String, Type_<'a>)>,
+    names: Vec<(String, Type_<'a>)>,
 }
 
 /// What is known of an expression's value.
@@ -59,6 +60,23 @@ enum Type_<'a> {
     Of(&'a Node, bool),
     /// An object's metadata, of which only the names can be seen.
     Metadata(Option<&'a Node>),
+    /// A value of this form.
+    Known(&'static Form),
+    /// What has fields of these kinds.
+    Fields(&'a [(String, Kind)]),
+}
+
+/// The form of something that has no schema.
+#[derive(Debug)]
+pub(super) enum Form {
+    Any,
+    Bool,
+    Text,
+    /// A number or a time.
+    Plain,
+    List(&'static Form),
+    Map(&'static Form),
+    Struct(&'static [(&'static str, Form)]),
 }
 
 /// The kind of an expression's value, as far as it is known.
@@ -71,8 +89,34 @@ pub(super) enum Kind {
 }
 
 impl<'a> Scope<'a> {
+    /// For a rule about values of `node`.
     pub(super) fn new(node: &'a Node, is_object: bool, optional_old_self: bool) -> Self {
-        Scope { this: Type_::Of(node, is_object), optional_old_self, locals: Vec::new() }
+        let this = Type_::Of(node, is_object);
+        let old = if optional_old_self { Type_::Any } else { this };
+        Scope { names: vec![("self".into(), this), ("oldSelf".into(), old)] }
+    }
+
+    /// For an expression about nothing in particular.
+    pub(super) fn empty() -> Self {
+        Scope { names: Vec::new() }
+    }
+
+    /// The same with a name that anything can be behind.
+    pub(super) fn with_any(mut self, name: &str) -> Self {
+        self.names.push((name.into(), Type_::Any));
+        self
+    }
+
+    /// The same with a name for something whose form is known.
+    pub(super) fn with_form(mut self, name: &str, form: &'static Form) -> Self {
+        self.names.push((name.into(), Type_::Known(form)));
+        self
+    }
+
+    /// The same with a name for something that has fields.
+    pub(super) fn with_fields(mut self, name: &str, fields: &'a [(String, Kind)]) -> Self {
+        self.names.push((name.into(), Type_::Fields(fields)));
+        self
     }
 }
 
@@ -86,8 +130,7 @@ pub(super) fn uses(expression: &IdedExpr, name: &str) -> bool {
 
 /// Checks names, functions and fields.
 pub(super) fn check(expression: &IdedExpr, scope: &Scope<'_>) -> Result<Kind, String> {
-    let mut scope =
-        Scope { this: scope.this, optional_old_self: scope.optional_old_self, locals: scope.locals.clone() };
+    let mut scope = scope.clone();
     let mut functions = BTreeSet::new();
     let found = type_of(expression, &mut scope, &mut functions)?;
     match functions.into_iter().find(|name| !is_operator(name) && !meter::has_function(name)) {
@@ -107,7 +150,10 @@ fn kind(found: Type_<'_>) -> Kind {
         Type_::Any => Kind::Any,
         Type_::Bool => Kind::Bool,
         Type_::Text => Kind::Text,
-        Type_::Other | Type_::Metadata(_) => Kind::Other,
+        Type_::Known(Form::Any) => Kind::Any,
+        Type_::Known(Form::Bool) => Kind::Bool,
+        Type_::Known(Form::Text) => Kind::Text,
+        Type_::Other | Type_::Metadata(_) | Type_::Fields(_) | Type_::Known(_) => Kind::Other,
         Type_::Of(node, _) => match node.kind {
             Some(Type::Boolean) => Kind::Bool,
             Some(Type::String) if node.values.format.is_none() => Kind::Text,
@@ -127,7 +173,7 @@ fn type_of<'a>(
         Expr::Select(select) => {
             let operand = match &select.operand.expr {
                 // The prefix of a function or a type, not a value.
-                Expr::Ident(name) if NAMES.contains(&name.as_str()) && !is_local(name, scope) => {
+                Expr::Ident(name) if NAMES.contains(&name.as_str()) && !is_known(name, scope) => {
                     return Ok(Type_::Any);
                 }
                 _ => type_of(&select.operand, scope, functions)?,
@@ -137,7 +183,7 @@ fn type_of<'a>(
         }
         Expr::Call(call) => {
             functions.insert(match call.target.as_deref().map(|target| &target.expr) {
-                Some(Expr::Ident(prefix)) if NAMES.contains(&prefix.as_str()) && !is_local(prefix, scope) => {
+                Some(Expr::Ident(prefix)) if NAMES.contains(&prefix.as_str()) && !is_known(prefix, scope) => {
                     format!("{prefix}.{}", call.func_name)
                 }
                 _ => call.func_name.clone(),
@@ -164,25 +210,27 @@ fn type_of<'a>(
             }
             Type_::Other
         }
-        Expr::Struct(_) | Expr::Unspecified => Type_::Any,
+        // There are none, and the evaluator has no way to fail on them.
+        Expr::Struct(made) => {
+            return Err(format!("undeclared reference to '{}' (in container '')", made.type_name));
+        }
+        Expr::Unspecified => return Err("an expression is empty".into()),
         Expr::Literal(LiteralValue::Boolean(_)) => Type_::Bool,
         Expr::Literal(LiteralValue::String(_)) => Type_::Text,
         Expr::Literal(_) => Type_::Other,
     })
 }
 
-fn is_local(name: &str, scope: &Scope<'_>) -> bool {
-    scope.locals.iter().any(|(local, _)| local == name)
+fn is_known(name: &str, scope: &Scope<'_>) -> bool {
+    scope.names.iter().any(|(known, _)| known == name)
 }
 
 fn variable<'a>(name: &str, scope: &Scope<'a>) -> Result<Type_<'a>, String> {
-    if let Some((_, found)) = scope.locals.iter().rev().find(|(local, _)| local == name) {
+    if let Some((_, found)) = scope.names.iter().rev().find(|(known, _)| known == name) {
         return Ok(*found);
     }
     match name {
-        "self" => Ok(scope.this),
-        "oldSelf" if scope.optional_old_self => Ok(Type_::Any),
-        "oldSelf" => Ok(scope.this),
+        "authorizer" => Err(NO_AUTHORIZER.into()),
         _ if name.starts_with('@') || NAMES.contains(&name) => Ok(Type_::Any),
         _ => Err(format!("undeclared reference to '{name}' (in container '')")),
     }
@@ -217,6 +265,20 @@ fn field<'a>(operand: Type_<'a>, name: &str) -> Result<Type_<'a>, String> {
                 Some(schema) => Ok(Type_::Of(schema, false)),
                 None => unknown(),
             },
+        },
+        Type_::Known(Form::Struct(fields)) => match fields.iter().find(|(known, _)| *known == name) {
+            Some((_, form)) => Ok(Type_::Known(form)),
+            None => unknown(),
+        },
+        Type_::Known(Form::Map(form)) => Ok(Type_::Known(form)),
+        Type_::Known(Form::Any) => Ok(Type_::Any),
+        Type_::Known(_) => unknown(),
+        Type_::Fields(fields) => match fields.iter().find(|(known, _)| known == name) {
+            Some((_, Kind::Bool)) => Ok(Type_::Bool),
+            Some((_, Kind::Text)) => Ok(Type_::Text),
+            Some((_, Kind::Other)) => Ok(Type_::Other),
+            Some((_, Kind::Any)) => Ok(Type_::Any),
+            None => unknown(),
         },
         Type_::Any | Type_::Other => Ok(Type_::Any),
         Type_::Bool | Type_::Text => unknown(),
@@ -260,6 +322,7 @@ fn call_type<'a>(name: &str, operands: &[Type_<'a>], second: Option<&IdedExpr>) 
                 node.additional_schema().map_or(Type_::Any, |schema| Type_::Of(schema, schema.embedded))
             }
         },
+        (operators::INDEX, [Type_::Known(Form::List(form) | Form::Map(form)), _]) => Type_::Known(form),
         // The field is named by a text; what comes out is optional.
         (operators::OPT_SELECT, [operand, _]) => {
             if let Some(key) = literal(second) {
@@ -291,19 +354,21 @@ fn comprehension<'a>(
             (None, Some(Type::Object)) => Type_::Text,
             _ => Type_::Any,
         },
+        Type_::Known(Form::List(form)) => Type_::Known(form),
+        Type_::Known(Form::Map(_)) => Type_::Text,
         _ => Type_::Any,
     };
-    let before = scope.locals.len();
-    scope.locals.push((loops.iter_var.clone(), item));
+    let before = scope.names.len();
+    scope.names.push((loops.iter_var.clone(), item));
     if let Some(second) = &loops.iter_var2 {
-        scope.locals.push((second.clone(), Type_::Any));
+        scope.names.push((second.clone(), Type_::Any));
     }
-    scope.locals.push((loops.accu_var.clone(), start));
+    scope.names.push((loops.accu_var.clone(), start));
     let inside = (|| {
         type_of(&loops.loop_cond, scope, functions)?;
         type_of(&loops.loop_step, scope, functions)?;
         type_of(&loops.result, scope, functions)
     })();
-    scope.locals.truncate(before);
+    scope.names.truncate(before);
     inside
 }

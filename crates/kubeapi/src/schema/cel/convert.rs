@@ -11,7 +11,7 @@ use super::super::format::Format;
 use super::super::node::{Node, Type};
 
 /// Words that no field can be named by.
-const RESERVED: [&str; 21] = [
+pub(super) const RESERVED: [&str; 21] = [
     "true",
     "false",
     "null",
