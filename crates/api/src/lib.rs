@@ -16,7 +16,8 @@
 //! | [`downstream`] | groups of the downstream clusters |
 //!
 //! Around them: [`catalogue`] spells every label, annotation and key, [`names`] makes the names of objects, [`crd`]
-//! turns the types into CustomResourceDefinitions, [`conversion`] goes between API versions, [`overlay`] carries
+//! turns the types into CustomResourceDefinitions, [`conversion`] goes between API versions, [`contract`] finds the
+//! version of a provider's kind, [`overlay`] carries
 //! changes onto documents whose every field we do not know.
 
 #[macro_use]
@@ -28,6 +29,7 @@ pub mod capi;
 pub mod catalogue;
 pub mod clusterctl;
 mod condition;
+pub mod contract;
 pub mod conversion;
 pub mod crd;
 pub mod downstream;

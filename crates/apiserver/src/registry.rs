@@ -1,5 +1,6 @@
 //! What is served: one table of resources, of the built-in kinds and of the CustomResourceDefinitions in the store.
 
+mod family;
 mod resource;
 
 use std::collections::BTreeMap;
@@ -8,9 +9,10 @@ use std::sync::Arc;
 use kubeapi::{GroupVersion, builtin};
 use serde_json::Value;
 
+pub use family::{ConversionWebhook, Family, Strategy};
 pub use resource::{Custom, Origin, Resource, Subresource};
 
-use crate::store::{Revision, Scope, View};
+use crate::store::{Revision, Scope, Stored, View};
 
 /// The prefix of all keys of CustomResourceDefinitions.
 pub(crate) const DEFINITIONS: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
@@ -22,8 +24,18 @@ type Place = (String, String, String);
 #[derive(Debug, Default)]
 pub struct Registry {
     resources: BTreeMap<Place, Arc<Resource>>,
-    /// What each CRD added, with the revision it was read at: compiling schemas again is dear.
-    definitions: BTreeMap<Arc<str>, (Revision, Vec<Arc<Resource>>)>,
+    /// What each CRD added: compiling schemas again is dear.
+    definitions: BTreeMap<Arc<str>, Defined>,
+}
+
+/// What a CRD added.
+#[derive(Clone, Debug)]
+struct Defined {
+    /// The revision that it was read at.
+    revision: Revision,
+    /// What its versions have in common; none before its names are accepted.
+    family: Option<Arc<Family>>,
+    resources: Vec<Arc<Resource>>,
 }
 
 impl Registry {
@@ -34,12 +46,12 @@ impl Registry {
         builtin::resources().iter().for_each(|one| registry.add(Arc::new(Resource::builtin(one))));
         for stored in view.scan(&Scope::prefix(DEFINITIONS)) {
             let known = previous.definitions.get(&stored.key);
-            let resources = match known.filter(|(revision, _)| *revision == stored.modified) {
-                Some((_, resources)) => resources.clone(),
-                None => defined(&stored.value),
+            let defined = match known.filter(|known| known.revision == stored.modified) {
+                Some(known) => known.clone(),
+                None => defined(stored, known.and_then(|known| known.family.as_ref())),
             };
-            resources.iter().for_each(|one| registry.add(one.clone()));
-            registry.definitions.insert(stored.key.clone(), (stored.modified, resources));
+            defined.resources.iter().for_each(|one| registry.add(one.clone()));
+            registry.definitions.insert(stored.key.clone(), defined);
         }
         registry
     }
@@ -56,14 +68,34 @@ impl Registry {
         self.resources.get(&(group, version, plural.to_owned()))
     }
 
+    /// Tells the families that are in `previous` and not in this registry that they are no more: watches end then.
+    pub(crate) fn retire(&self, previous: &Registry, at: Revision) {
+        for (key, defined) in &previous.definitions {
+            let Some(before) = &defined.family else { continue };
+            let after = self.definitions.get(key).and_then(|defined| defined.family.as_ref());
+            if !after.is_some_and(|after| Arc::ptr_eq(before, after)) {
+                before.retire(at);
+            }
+        }
+    }
+
     /// All resources by group, version and plural, for discovery.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 }
 
-/// What a stored CRD adds; nothing before its names are accepted.
-fn defined(crd: &[u8]) -> Vec<Arc<Resource>> {
-    let Ok(crd) = serde_json::from_slice::<Value>(crd) else { return Vec::new() };
-    Resource::custom(&crd).into_iter().map(Arc::new).collect()
+/// What a stored CRD adds; nothing before its names are accepted. The family stays the same if the CRD still says the
+/// same of it.
+fn defined(stored: &Stored, known: Option<&Arc<Family>>) -> Defined {
+    let revision = stored.modified;
+    let nothing = Defined { revision, family: None, resources: Vec::new() };
+    let Ok(crd) = serde_json::from_slice::<Value>(&stored.value) else { return nothing };
+    let Some(family) = Family::read(&crd, revision) else { return nothing };
+    let family = match known.filter(|known| known.says_the_same(&family)) {
+        Some(known) => known.clone(),
+        None => Arc::new(family.compiled()),
+    };
+    let resources = Resource::custom(&crd, &family, revision).into_iter().map(Arc::new).collect();
+    Defined { revision, family: Some(family), resources }
 }

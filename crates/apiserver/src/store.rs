@@ -23,6 +23,7 @@ mod memory;
 mod model;
 mod options;
 mod scope;
+mod seal;
 mod sqlite;
 mod trim;
 mod view;
@@ -39,7 +40,8 @@ pub use memory::MemoryStore;
 pub use model::{Change, Commit, Event, Expect, Page, Query, Revision, Stored, Write};
 pub use options::Options;
 pub use scope::Scope;
-pub use sqlite::{RESTORE_MARGIN, SqliteStore};
+pub use seal::{BadKeys, Key, Keyring, Seal};
+pub use sqlite::{KeyUse, RESTORE_MARGIN, SqliteStore};
 pub use view::View;
 pub use watch::Watch;
 

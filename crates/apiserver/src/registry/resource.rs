@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use kubeapi::crd::{Definition, Version};
 use kubeapi::meta::GenerationRule;
 use kubeapi::name::{self, NameRule};
@@ -5,6 +7,9 @@ use kubeapi::schema::Structural;
 use kubeapi::table::Printer;
 use kubeapi::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, builtin};
 use serde_json::{Value, json};
+
+use super::Family;
+use crate::store::Revision;
 
 /// A resource in one version.
 #[derive(Debug)]
@@ -67,13 +72,29 @@ pub enum Origin {
 #[derive(Debug)]
 pub struct Custom {
     /// The version's part of the CRD.
-    pub version: Version,
+    pub version: Arc<Version>,
     /// The schema, ready for use.
-    pub schema: Option<Structural>,
-    /// Whether other versions are converted by a webhook; else only their `apiVersion` is changed.
-    pub converted_by_webhook: bool,
+    pub schema: Option<Arc<Structural>>,
+    /// What all versions have in common.
+    pub family: Arc<Family>,
+    /// The revision of the CRD.
+    pub definition: Revision,
     /// Whether the CRD is being deleted: its objects go, and no new ones come.
     pub terminating: bool,
+}
+
+impl Custom {
+    /// The schema of a group and version of this kind, served or not.
+    pub fn schema_of(&self, group_version: &str) -> Option<&Structural> {
+        let version = group_version.rsplit('/').next()?;
+        self.family.versions.get(version)?.schema.as_deref()
+    }
+
+    /// Whether an object that was written at a revision was written by the schemas of now.
+    pub fn wrote(&self, revision: Revision) -> bool {
+        // The objects of a CRD that goes are marked as they are.
+        revision > self.family.since && !self.terminating
+    }
 }
 
 const ALL: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -111,26 +132,28 @@ impl Resource {
         }
     }
 
-    /// What a CRD defines, a resource for each served version; nothing unless it is established.
-    pub(super) fn custom(crd: &Value) -> Vec<Self> {
-        let conditions = crd["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let established =
-            conditions.iter().any(|one| one["type"] == "Established" && one["status"] == "True");
-        let definition = Definition::read(crd);
-        // After a change of names the new ones are served once they are accepted.
-        let accepted = crd["status"]["acceptedNames"]["plural"] == definition.names.plural.as_str();
-        if !established || !accepted {
-            return Vec::new();
-        }
+    /// What a CRD defines, a resource for each served version.
+    pub(super) fn custom(crd: &Value, family: &Arc<Family>, definition: Revision) -> Vec<Self> {
         let terminating = kubeapi::meta::is_being_deleted(crd);
-        let Some(storage) = definition.storage_version() else { return Vec::new() };
-        definition
-            .served_versions()
-            .map(|version| Resource::of_version(&definition, storage, version, terminating))
+        let parts = Definition::read(crd);
+        let Some(storage) = parts.storage_version() else { return Vec::new() };
+        let served = parts.served_versions().filter_map(|version| family.versions.get(&version.name));
+        served
+            .map(|member| {
+                let custom = Custom {
+                    version: member.version.clone(),
+                    schema: member.schema.clone(),
+                    family: family.clone(),
+                    definition,
+                    terminating,
+                };
+                Resource::of_version(&parts, &storage.name, custom)
+            })
             .collect()
     }
 
-    fn of_version(definition: &Definition, storage: &Version, version: &Version, terminating: bool) -> Self {
+    fn of_version(definition: &Definition, storage_version: &str, custom: Custom) -> Self {
+        let version = &custom.version;
         let kind = definition.kind_in(&version.name);
         let mut subresources = Vec::new();
         if version.status {
@@ -153,19 +176,14 @@ impl Resource {
             namespaced: definition.namespaced,
             verbs: texts(&ALL),
             subresources,
-            storage_version: storage.name.clone(),
+            storage_version: storage_version.to_owned(),
             name_rule: name::is_subdomain,
             generation: match version.status {
                 true => GenerationRule::AllButMetadataAndStatus,
                 false => GenerationRule::AllButMetadata,
             },
             printer: printer(version),
-            origin: Origin::Custom(Box::new(Custom {
-                version: version.clone(),
-                schema: version.schema.as_ref().and_then(|schema| Structural::compile(schema).ok()),
-                converted_by_webhook: definition.converted_by_webhook,
-                terminating,
-            })),
+            origin: Origin::Custom(Box::new(custom)),
         }
     }
 
@@ -194,11 +212,27 @@ impl Resource {
         self.subresources.iter().find(|one| one.name == name)
     }
 
+    /// What a request to a built-in resource's subresource is read as, where its bodies are of a kind of their own.
+    pub(crate) fn of_subresource(&self, name: &str) -> Option<Self> {
+        let Origin::Builtin(one) = &self.origin else { return None };
+        let GroupVersionKind { group, version, kind } = self.subresource(name)?.kind.clone();
+        let list_kind = format!("{kind}List");
+        Some(Resource { group, version, kind, list_kind, subresources: Vec::new(), ..Resource::builtin(one) })
+    }
+
     /// What a CRD says, if one defines it.
     pub fn as_custom(&self) -> Option<&Custom> {
         match &self.origin {
             Origin::Custom(custom) => Some(custom),
             Origin::Builtin(_) => None,
+        }
+    }
+
+    /// Group and version that its objects are stored in. Events are stored once for both groups that have them.
+    pub fn storage(&self) -> GroupVersion {
+        match (self.group.as_str(), self.plural.as_str()) {
+            ("events.k8s.io", "events") => GroupVersion::new("", "v1"),
+            _ => GroupVersion::new(&*self.group, &*self.storage_version),
         }
     }
 
@@ -209,7 +243,8 @@ impl Resource {
 
     /// What the keys of all objects in a namespace begin with; of all objects at all if it is empty.
     pub fn prefix(&self, namespace: &str) -> String {
-        let group = if self.group.is_empty() { "core" } else { &self.group };
+        let group = self.storage().group;
+        let group = if group.is_empty() { "core" } else { &group };
         let all = format!("/registry/{group}/{}/", self.plural);
         match namespace.is_empty() || !self.namespaced {
             true => all,

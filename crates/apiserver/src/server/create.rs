@@ -2,7 +2,7 @@
 
 use kubeapi::request::WriteOptions;
 use kubeapi::status::Cause;
-use kubeapi::{GroupResource, Status, meta};
+use kubeapi::{GroupResource, Status, crd, meta};
 use serde_json::Value;
 
 use super::{Answer, Call, Server, body, definition, failure, kinds, object, validate};
@@ -13,7 +13,9 @@ const NAMES_TRIED: usize = 8;
 
 impl Server {
     pub(super) async fn create(&self, call: Call<'_>) -> Result<Answer, Status> {
-        if !call.name().is_empty() && call.resource.plural != "namespaces" {
+        // Upstream does not look at the name in a custom resource's path.
+        let anywhere = call.resource.plural == "namespaces" || call.resource.as_custom().is_some();
+        if !call.name().is_empty() && !anywhere {
             return Err(Status::method_not_allowed());
         }
         if call.resource.as_custom().is_some_and(|custom| custom.terminating) {
@@ -22,13 +24,28 @@ impl Server {
         }
         let options = WriteOptions::create(&call.request.query)?;
         let mut wanted = call.body()?;
-        let warnings = body::read(call.resource, &mut wanted, options.field_validation)?;
+        let mut warnings = body::read(call.resource, &mut wanted, options.field_validation)?;
+        warnings.extend(validate::warnings(call.resource, &wanted, None));
         meta::ensure_namespace(&mut wanted, call.namespace())?;
         if !matches!(meta::text(&wanted, "resourceVersion"), "" | "0") {
             return Err(failure::plain("resourceVersion should not be set on objects to be created"));
         }
+        self.record(call, &options, None, &mut wanted).await;
+        self.create_object(call, wanted, options.dry_run, warnings).await
+    }
+
+    /// Creates an object that was read and is at the right place, with its managed fields.
+    pub(super) async fn create_object(
+        &self,
+        call: Call<'_>,
+        mut wanted: Value,
+        dry_run: bool,
+        warnings: Vec<String>,
+    ) -> Result<Answer, Status> {
         self.check_namespace(call, &wanted)?;
-        let _lock = self.lock_definitions(call.resource).await;
+        self.admit_change(call, &mut wanted, None, dry_run).await?;
+        meta::ensure_namespace(&mut wanted, call.namespace())?;
+        self.check_grant(call, &wanted, None)?;
         let base = match meta::text(&wanted, "name") {
             "" => meta::text(&wanted, "generateName").to_owned(),
             _ => String::new(),
@@ -42,7 +59,14 @@ impl Server {
             }
             self.prepare_create(call, &mut object);
             validate::created(call.resource, &object)?;
-            if let Some(created) = self.store_new(call, &object, options.dry_run).await? {
+            self.check_parameters(call, &object, None)?;
+            self.admit_allocated(call, &object, None, dry_run).await?;
+            let _lock = self.one_at_a_time(call.resource).await;
+            if definition::is_definition(call.resource) {
+                self.accept_names(call.resource, &mut object).await;
+            }
+            self.allocate(call.resource, &mut object, None)?;
+            if let Some(created) = self.store_new(call, &object, dry_run).await? {
                 return Ok(call.answer(201, created, warnings));
             }
             meta::text(&object, "name").clone_into(&mut taken);
@@ -56,21 +80,18 @@ impl Server {
     /// Everything that the server gives a new object.
     fn prepare_create(&self, call: Call<'_>, object: &mut Value) {
         let (now, uid) = (self.clock.now(), self.with_entropy(meta::new_uid));
-        match definition::is_definition(call.resource) {
-            true => definition::prepare_create(object),
-            false => kinds::prepare_create(call.resource, object),
-        }
         meta::created(object, call.resource.generation, &uid, now);
-        if definition::is_definition(call.resource) {
-            definition::accept(object, &self.store.view(), now);
+        match definition::is_definition(call.resource) {
+            true => crd::prepare_create(object),
+            false => kinds::prepare_create(call.resource, object, now),
         }
     }
 
     /// Stores a new object; `None` if there is one of that name.
     async fn store_new(&self, call: Call<'_>, new: &Value, dry_run: bool) -> Result<Option<Value>, Status> {
         let key = call.resource.key(call.namespace(), meta::text(new, "name"));
-        let bytes = object::encode(call.resource, new)?;
-        let mut created = new.clone();
+        let bytes = self.conversion.encode(call.resource, new).await?;
+        let mut created = self.conversion.stored_as(call.resource, new, &bytes).await?;
         if dry_run {
             object::set_version(&mut created, None);
             return Ok(self.store.view().get(&key).is_none().then_some(created));
@@ -79,6 +100,8 @@ impl Server {
         transaction.push(kinds::lasting(call.resource, Write::create(key, bytes)));
         match self.store.write(transaction).await {
             Err(Error::AlreadyExists { .. }) => Ok(None),
+            // The namespace is only asked to be there.
+            Err(Error::Conflict { .. }) => Err(failure::redefined()),
             Err(Error::NotFound { .. }) => {
                 self.check_namespace(call, new)?;
                 // Then it is the definition that is gone.
@@ -90,6 +113,8 @@ impl Server {
                 if definition::is_definition(call.resource) {
                     self.refresh_registry();
                 }
+                self.refresh_policy(call.resource);
+                self.refresh_hooks(call.resource);
                 Ok(Some(created))
             }
         }
@@ -135,10 +160,8 @@ fn grounds(call: Call<'_>) -> Vec<Write> {
     if !call.namespace().is_empty() {
         keys.push(namespace_key(call.namespace()));
     }
-    if call.resource.as_custom().is_some() {
-        keys.push(definition::key_of(call.resource));
-    }
-    keys.into_iter().map(|key| Write::check(key, Expect::Present)).collect()
+    let present = keys.into_iter().map(|key| Write::check(key, Expect::Present));
+    present.chain(definition::unchanged(call.resource)).collect()
 }
 
 impl Call<'_> {

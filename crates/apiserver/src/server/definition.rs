@@ -8,27 +8,24 @@ use serde_json::{Value, json};
 
 use super::Server;
 use crate::registry::{DEFINITIONS, Registry, Resource};
-use crate::store::{Scope, View};
+use crate::store::{Expect, Scope, View, Write};
+
+/// What the server calls itself, as an owner of fields.
+const OWN_NAME: &str = "kube-apiserver";
 
 /// The key of the CRD that defines a custom resource.
-pub(super) fn key_of(resource: &Resource) -> String {
+fn key_of(resource: &Resource) -> String {
     format!("{DEFINITIONS}{}.{}", resource.plural, resource.group)
+}
+
+/// For a write of a custom object: that its CRD is still the one which the object was made for.
+pub(super) fn unchanged(resource: &Resource) -> Option<Write> {
+    let custom = resource.as_custom()?;
+    Some(Write::check(key_of(resource), Expect::Revision(custom.definition)))
 }
 
 pub(super) fn is_definition(resource: &Resource) -> bool {
     resource.plural == "customresourcedefinitions" && resource.group == "apiextensions.k8s.io"
-}
-
-/// Makes a new CRD ready to be validated.
-pub(super) fn prepare_create(definition: &mut Value) {
-    crd::default(definition);
-    crd::prepare_create(definition);
-}
-
-/// Makes a CRD ready to replace `old`.
-pub(super) fn prepare_update(definition: &mut Value, old: &Value) {
-    crd::default(definition);
-    crd::prepare_update(definition, old);
 }
 
 /// Decides about the names, beside the CRDs in `view`.
@@ -67,21 +64,37 @@ pub(super) fn set_condition(status: &mut Value, condition: &Condition, now: Time
 }
 
 impl Server {
+    /// Decides about the names of a CRD that is to be stored. What that sets is the server's own.
+    pub(super) async fn accept_names(&self, resource: &Resource, definition: &mut Value) {
+        let mut before = definition.clone();
+        accept(definition, &self.store.view(), self.clock.now());
+        if *definition != before {
+            let names = &mut before["status"]["acceptedNames"];
+            if names.is_null() {
+                // There were names all along, empty ones, as upstream sees it.
+                *names = json!({"kind": "", "plural": ""});
+                before["status"]["conditions"] = Value::Null;
+            }
+            self.record_as(resource, OWN_NAME, "status", Some(&before), definition).await;
+        }
+    }
+
     /// Serves what the CRDs in the store define now. The caller holds the CRDs' lock, so that no older registry
     /// replaces a newer one.
     pub(super) fn refresh_registry(&self) {
-        let next = Registry::build(&self.store.view(), &self.registry.load());
-        self.registry.store(Arc::new(next));
+        let view = self.store.view();
+        let previous = self.registry.load_full();
+        let next = Arc::new(Registry::build(&view, &previous));
+        self.registry.store(next.clone());
+        next.retire(&previous, view.head());
     }
 
-    /// The CRDs' lock, where a write is about one.
-    pub(super) async fn lock_definitions(
-        &self,
-        resource: &Resource,
-    ) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    /// The lock of what is written one at a time, where a write is about such: CRDs, Services. It is taken after all
+    /// others were asked about the write: they may take their time, and have writes of their own.
+    pub(super) async fn one_at_a_time(&self, resource: &Resource) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         match is_definition(resource) {
             true => Some(self.definitions.lock().await),
-            false => None,
+            false => self.lock_services(resource).await,
         }
     }
 }

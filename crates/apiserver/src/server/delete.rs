@@ -1,18 +1,19 @@
 //! Delete and deletecollection.
 
 use kubeapi::meta::{self, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
-use kubeapi::request::{DeleteOptions, ListOptions, Propagation};
+use kubeapi::request::{DeleteOptions, Propagation};
 use kubeapi::status::Details;
 use kubeapi::{GroupResource, Status};
 use serde_json::{Value, json};
 
-use super::selection::Selection;
+use super::grace::{self, Grace};
 use super::update::ATTEMPTS;
 use super::{Answer, Call, Request, Server, definition, kinds, object, sweep};
-use crate::store::{Expect, Scope, Write};
+use crate::registry::Resource;
+use crate::store::{Expect, Write};
 
 /// What became of an object.
-enum Outcome {
+pub(super) enum Outcome {
     /// It is gone.
     Gone(Value),
     /// It waits for its finalizers.
@@ -22,7 +23,6 @@ enum Outcome {
 impl Server {
     pub(super) async fn delete(&self, call: Call<'_>) -> Result<Answer, Status> {
         let options = DeleteOptions::parse(&call.request.query, call.request.body.as_ref())?;
-        let _lock = self.lock_definitions(call.resource).await;
         Ok(match self.remove(call, &options).await? {
             Outcome::Gone(object) if kinds::answers_with_deleted(call.resource) => {
                 call.answer(200, object, Vec::new())
@@ -37,81 +37,97 @@ impl Server {
 
     pub(super) async fn delete_collection(&self, call: Call<'_>) -> Result<Answer, Status> {
         let options = DeleteOptions::parse(&call.request.query, call.request.body.as_ref())?;
-        let list = ListOptions::parse(&call.request.query)?;
-        let selection = Selection::new(call.resource, &list)?;
-        let _lock = self.lock_definitions(call.resource).await;
-        let view = self.store.view();
-        let scope = Scope::prefix(call.resource.prefix(call.namespace()));
-        let mut items = Vec::new();
-        for stored in view.scan(&scope) {
-            let object = object::decode(call.resource, stored)?;
-            if !selection.matches(&object) {
-                continue;
-            }
+        let list = self.list_objects(call).await?;
+        for object in list["items"].as_array().into_iter().flatten() {
             let mut request: Request = call.request.clone();
-            meta::text(&object, "name").clone_into(&mut request.target.name);
-            meta::text(&object, "namespace").clone_into(&mut request.target.namespace);
-            match self.remove(Call { request: &request, resource: call.resource }, &options).await {
+            meta::text(object, "name").clone_into(&mut request.target.name);
+            meta::text(object, "namespace").clone_into(&mut request.target.namespace);
+            match self.remove(Call { request: &request, ..call }, &options).await {
                 // Somebody else was faster.
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),
-                Ok(_) => items.push(object),
+                Ok(_) => {}
             }
         }
-        let list = json!({
-            "kind": call.resource.list_kind,
-            "apiVersion": call.resource.group_version().to_string(),
-            "metadata": {"resourceVersion": view.head().to_string()},
-            "items": items,
-        });
         Ok(call.answer(200, list, Vec::new()))
     }
 
-    /// Deletes an object, or marks it as going if there are finalizers.
-    async fn remove(&self, call: Call<'_>, options: &DeleteOptions) -> Result<Outcome, Status> {
+    /// Deletes an object, or marks it as going if there are finalizers or it has time to end on its own.
+    pub(super) async fn remove(&self, call: Call<'_>, options: &DeleteOptions) -> Result<Outcome, Status> {
+        let mut options = options.clone();
+        if kinds::is_immortal(call.resource, call.name()) {
+            let why = "this namespace may not be deleted";
+            return Err(Status::forbidden(&call.resource.group_resource(), call.name(), why));
+        }
         for _ in 0..ATTEMPTS {
-            let (stored, old) = self.current(call)?;
-            check_preconditions(call, options, &old)?;
-            let mut new = old.clone();
-            set_finalizers(&mut new, options);
-            if definition::is_definition(call.resource) {
-                sweep::mark_terminating(&mut new, self.clock.now());
+            let (stored, old) = self.current(call).await?;
+            check_preconditions(call, &options, &old)?;
+            self.admit_deletion(call, &old, &options).await?;
+            let _lock = self.one_at_a_time(call.resource).await;
+            let grace = match grace::is_given(call.resource) {
+                true => grace::decide(&old, options.grace_period_seconds, self.clock.now()),
+                false => Grace::None,
+            };
+            if grace == Grace::Pending {
+                return Ok(Outcome::Held(old));
             }
+            let new = self.leaving(call.resource, &old, grace, &options);
             let held = kinds::is_held(call.resource, &new);
-            if held && !meta::is_being_deleted(&old) {
-                meta::mark_deleted(&mut new, self.clock.now(), 0);
-                if (call.resource.group.as_str(), call.resource.plural.as_str()) == ("", "namespaces") {
-                    new["status"]["phase"] = json!("Terminating");
-                }
-            }
             if options.dry_run || (held && new == old) {
                 return Ok(if held { Outcome::Held(new) } else { Outcome::Gone(new) });
             }
-            let write = match held {
+            // What ends on its own is seen to be going before it is gone.
+            let marked = held || (matches!(grace, Grace::Until { .. }) && new != old);
+            let write = match marked {
                 true => {
-                    Write::update(stored.key.clone(), object::encode(call.resource, &new)?, stored.modified)
+                    let bytes = self.conversion.encode(call.resource, &new).await?;
+                    Write::update(stored.key.clone(), bytes, stored.modified)
                 }
                 false => Write::delete(stored.key.clone(), Expect::Revision(stored.modified)),
             };
-            if let Some(revision) = self.swap(call, write).await? {
-                if held {
+            match self.swap(call, write).await? {
+                Some(revision) if held => {
+                    let mut new = new;
                     object::set_version(&mut new, Some(revision));
                     return Ok(Outcome::Held(new));
                 }
-                return Ok(Outcome::Gone(new));
+                // That was our own change.
+                Some(_) if marked => options.preconditions.resource_version = None,
+                Some(_) => return Ok(Outcome::Gone(new)),
+                None => {}
             }
         }
         Err(Status::modified(&call.resource.group_resource(), call.name()))
     }
+
+    /// The object as it is once its deletion is decided.
+    fn leaving(&self, resource: &Resource, old: &Value, grace: Grace, options: &DeleteOptions) -> Value {
+        let now = self.clock.now();
+        let mut new = old.clone();
+        match grace {
+            Grace::Until { time, seconds } if meta::is_being_deleted(old) => {
+                new["metadata"]["deletionTimestamp"] = meta::seconds(time);
+                new["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
+            }
+            Grace::Until { time, seconds } => meta::mark_deleted(&mut new, time, seconds),
+            Grace::None | Grace::Pending => {}
+        }
+        set_finalizers(&mut new, kinds::propagation(resource, old, options));
+        if definition::is_definition(resource) {
+            sweep::mark_terminating(&mut new, now);
+        }
+        if kinds::is_held(resource, &new) && !meta::is_being_deleted(&new) {
+            meta::mark_deleted(&mut new, now, 0);
+            if (resource.group.as_str(), resource.plural.as_str()) == ("", "namespaces") {
+                new["status"]["phase"] = json!("Terminating");
+            }
+        }
+        new
+    }
 }
 
 /// The finalizers that say what becomes of dependents; others stay.
-fn set_finalizers(object: &mut Value, options: &DeleteOptions) {
-    let propagation = match options.orphan_dependents {
-        Some(true) => Some(Propagation::Orphan),
-        Some(false) => Some(Propagation::Background),
-        None => options.propagation,
-    };
+fn set_finalizers(object: &mut Value, propagation: Option<Propagation>) {
     // Without a word the object's own wish stands.
     let Some(propagation) = propagation else { return };
     let wanted = match propagation {

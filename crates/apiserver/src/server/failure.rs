@@ -5,6 +5,9 @@ use kubeapi::{FieldError, GroupKind, GroupResource, Path, Status};
 
 use crate::store::{Error, Revision};
 
+/// No client sees it.
+const REDEFINED: &str = "Redefined";
+
 /// The answer to a request that the store could not carry out. Expectations of writes are the callers' to explain.
 pub(super) fn of_store(error: Error) -> Status {
     match error {
@@ -13,9 +16,23 @@ pub(super) fn of_store(error: Error) -> Status {
         Error::TooLarge { bytes, most, .. } => {
             Status::too_large(format!("limit is {most}, the object has {bytes} bytes"))
         }
+        // Nothing of the write is kept. Clients of upstream try again by themselves when they are told when.
+        Error::DiskFull => {
+            let details = Details { retry_after_seconds: 1, ..Details::default() };
+            Status { details: Some(details), ..Status::internal(Error::DiskFull) }
+        }
         Error::Closed => Status::unavailable("the server is shutting down"),
         other => Status::internal(other),
     }
+}
+
+/// What a write of a custom object answers within the server if the object's CRD has changed meanwhile.
+pub(super) fn redefined() -> Status {
+    Status { reason: REDEFINED.into(), ..Status::internal("the definition has changed") }
+}
+
+pub(super) fn is_redefined(status: &Status) -> bool {
+    status.reason == REDEFINED
 }
 
 /// A revision that is not there yet, and may come.
@@ -46,6 +63,14 @@ pub(super) fn revision(text: &str) -> Result<Option<Revision>, Status> {
             "invalid resource version: resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
         ))),
     }
+}
+
+/// As [`revision`]; upstream gives the error no reason where the reading itself finds it.
+pub(super) fn plain_revision(text: &str) -> Result<Option<Revision>, Status> {
+    revision(text).map_err(|status| {
+        let message = &status.message;
+        plain(message.strip_prefix("invalid resource version: ").unwrap_or(message))
+    })
 }
 
 /// An update that does not say which revision it is of, where that has to be said.

@@ -1,7 +1,11 @@
 //! Whether a body fits the structure of its built-in kind: unknown fields go, absent ones get their defaults.
 
+use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine};
 use kubeapi::builtin::{Node, Scalar, Shape};
 use serde_json::{Map, Value};
+
+use super::gotime;
 
 /// Drops fields that the kind does not know (and nulls, which say nothing) and fills in defaults. Gives the paths of
 /// the unknown ones.
@@ -44,10 +48,16 @@ impl Walk {
                 })
             }
             (_, Value::Null) => Ok(()),
-            (shape, value) => match wanted(node, shape, value) {
-                None => Ok(()),
-                Some(wanted) => Err(wrong(value, at, wanted)),
-            },
+            (Some(Shape::Scalar(scalar)), value) => {
+                scalar_fits(scalar, value).map_err(|problem| match problem {
+                    Problem::Type => wrong(value, at, &go_name(node)),
+                    Problem::Number => wrong_number(value, at, &go_name(node)),
+                    Problem::Text(why) => why,
+                })
+            }
+            // Nothing is known about it.
+            (None | Some(Shape::Ref(_)), _) if node.object().is_none() => Ok(()),
+            (_, value) => Err(wrong(value, at, &go_name(node))),
         }
     }
 
@@ -63,7 +73,10 @@ impl Walk {
                 go_path: join(&at.go_path, name),
                 go_type: name_of_type.unwrap_or(at.go_type),
             };
-            self.value(node.child(name), value, &inside)?;
+            match node.field(name).and_then(|field| precision(&field.shape)) {
+                Some(micro) => time_fits(value, micro, &inside)?,
+                None => self.value(node.child(name), value, &inside)?,
+            }
         }
         fields.retain(|name, value| node.field(name).is_some() && !value.is_null());
         let declared = node.object().into_iter().flat_map(|object| &object.fields);
@@ -74,6 +87,99 @@ impl Walk {
         }
         Ok(())
     }
+}
+
+/// What is wrong with a scalar.
+enum Problem {
+    /// It is of another type.
+    Type,
+    /// It is a number that the type does not have.
+    Number,
+    /// It is of the right type, but cannot be read.
+    Text(String),
+}
+
+fn scalar_fits(scalar: &Scalar, value: &mut Value) -> Result<(), Problem> {
+    let fits = match scalar {
+        Scalar::Text(Some(format)) if format == "quantity" => return quantity_fits(value),
+        Scalar::Text(Some(format)) if format == "byte" => return bytes_fit(value),
+        Scalar::Text(_) => value.is_string(),
+        Scalar::Integer(format) => {
+            let narrow = format.as_deref() == Some("int32");
+            let in_range = value.as_i64().is_some_and(|number| !narrow || i32::try_from(number).is_ok());
+            if value.is_number() && !in_range {
+                return Err(Problem::Number);
+            }
+            in_range
+        }
+        Scalar::Number => value.is_number(),
+        Scalar::Boolean => value.is_boolean(),
+        Scalar::IntOrString => value.is_string() || value.is_i64(),
+        Scalar::Any => true,
+    };
+    if fits { Ok(()) } else { Err(Problem::Type) }
+}
+
+/// A quantity may be written as a number.
+fn quantity_fits(value: &mut Value) -> Result<(), Problem> {
+    let text = match &*value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    };
+    let number = text.trim_start_matches(['+', '-']);
+    let suffix = number.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let (letters, exponent) = suffix.split_at(suffix.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+    let letters = letters.trim_end_matches(['+', '-']);
+    let known = letters.chars().all(|letter| "eEinumkKMGTP".contains(letter));
+    if number.len() == suffix.len() || text.len() > number.len() + 1 || !known {
+        let rule =
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        return Err(Problem::Text(rule.into()));
+    }
+    let suffixes = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let exponential = matches!(letters, "e" | "E") && !exponent.is_empty();
+    if !(exponential || exponent.is_empty() && suffixes.contains(&suffix)) {
+        return Err(Problem::Text("unable to parse quantity's suffix".into()));
+    }
+    *value = Value::String(text);
+    Ok(())
+}
+
+fn bytes_fit(value: &Value) -> Result<(), Problem> {
+    let text = value.as_str().ok_or(Problem::Type)?;
+    STANDARD.decode(text).map(drop).map_err(|error| {
+        let at = match error {
+            DecodeError::InvalidByte(at, _) => at,
+            DecodeError::InvalidLastSymbol { offset, .. } => offset,
+            _ => text.len(),
+        };
+        Problem::Text(format!("illegal base64 data at input byte {at}"))
+    })
+}
+
+/// Whether it is a time, and then whether one to the microsecond.
+fn precision(shape: &Shape) -> Option<bool> {
+    match shape {
+        Shape::Ref(name) if name.ends_with(".meta.v1.Time") => Some(false),
+        Shape::Ref(name) if name.ends_with(".meta.v1.MicroTime") => Some(true),
+        _ => None,
+    }
+}
+
+fn time_fits(value: &mut Value, micro: bool, at: &At<'_>) -> Result<(), String> {
+    match value {
+        Value::Null => Ok(()),
+        Value::String(text) => {
+            *text = gotime::canonical(text, micro)?;
+            Ok(())
+        }
+        _ => Err(wrong(value, at, "string")),
+    }
+}
+
+fn wrong_number(value: &Value, at: &At<'_>, wanted: &str) -> String {
+    wrong(value, at, wanted).replacen("unmarshal number", &format!("unmarshal number {value}"), 1)
 }
 
 fn wrong(value: &Value, at: &At<'_>, wanted: &str) -> String {
@@ -96,6 +202,30 @@ fn wrong(value: &Value, at: &At<'_>, wanted: &str) -> String {
     }
 }
 
+/// What Go calls the type of a value here.
+fn go_name(node: Node<'_>) -> String {
+    if let Some(object) = node.object() {
+        let parts: Vec<&str> = object.name.rsplitn(3, '.').take(2).collect();
+        return parts.into_iter().rev().collect::<Vec<_>>().join(".");
+    }
+    match node.shape() {
+        Some(Shape::List(_)) => format!("[]{}", go_name(node.item())),
+        Some(Shape::Map(_)) => format!("map[string]{}", go_name(node.child(""))),
+        Some(Shape::Scalar(scalar)) => match scalar {
+            Scalar::Text(Some(format)) if format == "byte" => "[]uint8",
+            Scalar::Text(_) => "string",
+            Scalar::Integer(Some(format)) if format == "int32" => "int32",
+            Scalar::Integer(_) => "int64",
+            Scalar::Number => "float64",
+            Scalar::Boolean => "bool",
+            Scalar::IntOrString => "int32",
+            Scalar::Any => "interface {}",
+        }
+        .to_owned(),
+        Some(Shape::Ref(_)) | None => "interface {}".to_owned(),
+    }
+}
+
 /// Defaults that are Go's zero values are no more than absent fields.
 fn says_something(default: &Value) -> bool {
     match default {
@@ -104,31 +234,6 @@ fn says_something(default: &Value) -> bool {
         Value::Number(number) => number.as_i64() != Some(0),
         Value::Bool(true) => true,
     }
-}
-
-/// The type that a value should have, if it has another.
-fn wanted(node: Node<'_>, shape: Option<&Shape>, value: &Value) -> Option<&'static str> {
-    let (fits, wanted) = match shape {
-        None => (node.object().is_none(), "struct"),
-        Some(Shape::List(_)) => (false, "[]interface {}"),
-        Some(Shape::Map(_)) => (false, "map[string]interface {}"),
-        Some(Shape::Ref(_)) => (true, ""),
-        Some(Shape::Scalar(scalar)) => match scalar {
-            // A quantity may be written as a number.
-            Scalar::Text(Some(format)) if format == "quantity" => {
-                (value.is_string() || value.is_number(), "string")
-            }
-            Scalar::Text(_) => (value.is_string(), "string"),
-            Scalar::Integer(format) => {
-                (value.is_i64(), if format.as_deref() == Some("int32") { "int32" } else { "int64" })
-            }
-            Scalar::Number => (value.is_number(), "float64"),
-            Scalar::Boolean => (value.is_boolean(), "bool"),
-            Scalar::IntOrString => (value.is_string() || value.is_i64(), "intstr.IntOrString"),
-            Scalar::Any => (true, ""),
-        },
-    };
-    (!fits).then_some(wanted)
 }
 
 fn join(path: &str, name: &str) -> String {

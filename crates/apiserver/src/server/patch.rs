@@ -6,18 +6,23 @@ use kubeapi::{Status, meta, patch};
 use serde_json::Value;
 
 use super::update::ATTEMPTS;
-use super::{Answer, Call, Server, body, object};
+use super::{Answer, Call, Server, body, object, validate};
 
 impl Server {
     pub(super) async fn patch(&self, call: Call<'_>) -> Result<Answer, Status> {
         let kind = call.request.patch;
         let options = PatchOptions::parse(&call.request.query, kind == PatchType::Apply)?;
+        if kind == PatchType::Apply {
+            return self.apply(call, &options).await;
+        }
         let change = call.body()?;
-        let _lock = self.lock_definitions(call.resource).await;
         for _ in 0..ATTEMPTS {
-            let (stored, old) = self.current(call)?;
-            let mut new = apply(call, kind, &old, &change)?;
-            let warnings = body::read(call.resource, &mut new, options.write.field_validation)?;
+            let (stored, old) = self.current(call).await?;
+            let mut new = patched(call, kind, &old, &change)?;
+            let validation = options.write.field_validation;
+            let mut warnings = body::read_patched(call.resource, &mut new, kind, &change, validation)?;
+            warnings.extend(validate::warnings(call.resource, &new, Some(&old)));
+            self.record(call, &options.write, Some(&old), &mut new).await;
             meta::ensure_name(&new, call.name())?;
             meta::ensure_namespace(&mut new, call.namespace())?;
             if meta::text(&new, "resourceVersion").is_empty() {
@@ -31,7 +36,8 @@ impl Server {
     }
 }
 
-pub(super) fn apply(call: Call<'_>, kind: PatchType, old: &Value, change: &Value) -> Result<Value, Status> {
+/// The object as the patch leaves it.
+pub(super) fn patched(call: Call<'_>, kind: PatchType, old: &Value, change: &Value) -> Result<Value, Status> {
     let patched = match kind {
         PatchType::Json => patch::json::apply(old, change)?,
         PatchType::Merge => patch::merge::apply(old, change)?,

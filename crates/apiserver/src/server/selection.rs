@@ -47,7 +47,26 @@ const BUILTIN_FIELDS: &[(&str, &str, &[&str])] = &[
     ("", "secrets", &["type"]),
     ("", "services", &["spec.clusterIP", "spec.type"]),
     ("batch", "jobs", &["status.successful"]),
+    (
+        "events.k8s.io",
+        "events",
+        &[
+            "reason",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reportingController",
+            "type",
+        ],
+    ),
 ];
+
+/// Fields that selectors may use on all kinds.
+const OF_ALL: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
 /// A choice of objects, by labels and fields.
 #[derive(Clone, Debug)]
@@ -61,8 +80,7 @@ impl Selection {
     pub(super) fn new(resource: &Resource, options: &ListOptions) -> Result<Self, Status> {
         let own = own_fields(resource);
         for term in options.field_selector.terms() {
-            let known = ["metadata.name", "metadata.namespace"].contains(&term.field.as_str());
-            if known || own.contains(&term.field) {
+            if OF_ALL.contains(&term.field.as_str()) || own.contains(&term.field) {
                 continue;
             }
             let plain = own.is_empty() && resource.as_custom().is_none();
@@ -79,6 +97,11 @@ impl Selection {
 
     pub(super) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_empty()
+    }
+
+    /// Whether it looks at nothing but an object's metadata.
+    pub(super) fn is_by_metadata(&self) -> bool {
+        self.fields.terms().iter().all(|term| OF_ALL.contains(&term.field.as_str()))
     }
 
     /// Whether an object is chosen.
@@ -109,6 +132,8 @@ fn own_fields(resource: &Resource) -> Vec<String> {
 /// What a field selector compares: the field's value as text, empty if it is not there.
 fn field_text(object: &Value, field: &str) -> String {
     let field = match field {
+        // Newer reporters say who they are elsewhere.
+        "source" if object["source"]["component"].as_str().is_none_or(str::is_empty) => "reportingComponent",
         "source" => "source.component",
         "status.successful" => "status.succeeded",
         other => other,

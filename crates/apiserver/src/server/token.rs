@@ -36,8 +36,16 @@ impl Token {
             refuse(&format!("continue key is not valid: illegal base64 data at input byte {at}"))
         };
         let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(wrong)?;
-        let token: Token = serde_json::from_slice(&bytes)
-            .map_err(|error| refuse(&format!("continue key is not valid: {error}")))?;
+        let token: Token = serde_json::from_slice(&bytes).map_err(|error| match bytes.first() {
+            // As Go says it; what is JSON but no token is nobody's work.
+            Some(byte) if *byte != b'{' => {
+                let letter = char::from(*byte);
+                refuse(&format!(
+                    "continue key is not valid: invalid character '{letter}' looking for beginning of value"
+                ))
+            }
+            _ => refuse(&format!("continue key is not valid: {error}")),
+        })?;
         if token.v != "meta.k8s.io/v1" {
             let why = "continue key is not valid: server does not recognize this encoded version";
             return Err(refuse(&format!("{why} {}", token.v)));

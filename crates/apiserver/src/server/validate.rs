@@ -1,6 +1,6 @@
 //! What is wrong with an object that is to be stored.
 
-use kubeapi::{FieldError, Path, Status, crd, meta};
+use kubeapi::{FieldError, GroupKind, Path, Status, crd, meta};
 use serde_json::Value;
 
 use super::{definition, kinds};
@@ -17,7 +17,7 @@ pub(super) fn created(resource: &Resource, object: &Value) -> Result<(), Status>
                 errors.extend(custom.schema.iter().flat_map(|schema| schema.validate(object, None)))
             }
             None if definition::is_definition(resource) => errors.extend(crd::validate(object)),
-            None => errors.extend(kinds::validate(resource, object, None)),
+            None => errors.extend(kinds::validate(resource, object, None, "")),
         }
     }
     verdict(resource, object, &errors)
@@ -34,9 +34,11 @@ pub(super) fn updated(resource: &Resource, new: &Value, old: &Value, part: &str)
                 "status" => schema.validate_status(new, Some(old)),
                 _ => schema.validate(new, Some(old)),
             })),
-            None if !part.is_empty() => {}
-            None if definition::is_definition(resource) => errors.extend(crd::validate_update(new, old)),
-            None => errors.extend(kinds::validate(resource, new, Some(old))),
+            None if !definition::is_definition(resource) => {
+                errors.extend(kinds::validate(resource, new, Some(old), part));
+            }
+            None if part.is_empty() => errors.extend(crd::validate_update(new, old)),
+            None => {}
         }
     }
     verdict(resource, new, &errors)
@@ -51,9 +53,35 @@ fn wrong_kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
 }
 
+/// What a client is told about values that are good, but not wise.
+pub(super) fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
+    if resource.as_custom().is_none() {
+        return Vec::new();
+    }
+    let list = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let before = old.map(list).unwrap_or_default();
+    let added = list(new).into_iter().filter(|finalizer| !before.contains(finalizer));
+    added
+        .filter_map(|finalizer| finalizer.as_str().map(str::to_owned))
+        .filter(|finalizer| {
+            let standard = [meta::ORPHAN_FINALIZER, meta::FOREGROUND_FINALIZER];
+            !finalizer.contains('/') && !standard.contains(&finalizer.as_str())
+        })
+        .map(|finalizer| {
+            format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+            )
+        })
+        .collect()
+}
+
 fn verdict(resource: &Resource, object: &Value, errors: &[FieldError]) -> Result<(), Status> {
     match errors.is_empty() {
         true => Ok(()),
-        false => Err(Status::invalid(&resource.group_kind(), meta::text(object, "name"), errors)),
+        false => {
+            let kind = object["kind"].as_str().unwrap_or_default();
+            let kind = GroupKind::new(&*resource.group, kind);
+            Err(Status::invalid(&kind, meta::text(object, "name"), errors))
+        }
     }
 }

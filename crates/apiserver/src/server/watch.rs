@@ -3,14 +3,22 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kubeapi::Status;
 use kubeapi::request::{ListOptions, Verb};
 use serde_json::{Value, json};
 
+use super::admission::Warnings;
+use super::lines::Lines;
+use super::raw::{Head, Rest};
 use super::selection::Selection;
-use super::{Call, Request, Server, failure, object};
+use super::{Call, Request, Server, failure};
+use crate::convert::Conversion;
 use crate::registry::Resource;
-use crate::store::{Error, Event, Revision, Scope, Store, View, Watch};
+use crate::store::{Error, Event, Revision, Scope, Store, Stored, Watch};
+
+/// How many of the objects that are there already are made events of in one go.
+const AT_ONCE: usize = 500;
 
 /// What an event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +54,55 @@ pub struct WatchEvent {
     pub object: Value,
 }
 
+/// An event on its way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// It was looked into.
+    Event(WatchEvent),
+    /// A line of JSON.
+    Line(Bytes),
+}
+
+impl Told {
+    /// The event, whichever way it goes.
+    ///
+    /// # Errors
+    /// 500 if what is stored is no JSON.
+    fn into_event(self) -> Result<WatchEvent, Status> {
+        let line = match self {
+            Told::Event(event) => return Ok(event),
+            Told::Line(line) => line,
+        };
+        let mut line: Value = serde_json::from_slice(&line).map_err(Status::internal)?;
+        let types = [EventType::Added, EventType::Modified, EventType::Deleted];
+        let event = types.into_iter().find(|event| line["type"] == event.as_str());
+        let event = event.ok_or_else(|| Status::internal("an event of no type"))?;
+        Ok(WatchEvent { event, object: line["object"].take() })
+    }
+}
+
 /// A watch on the objects of one resource.
 pub struct Watching {
     store: Arc<dyn Store>,
+    conversion: Conversion,
     resource: Arc<Resource>,
     selection: Selection,
     scope: Scope,
-    /// What comes before the changes.
-    first: VecDeque<WatchEvent>,
+    /// What is there already and comes before the changes.
+    first: VecDeque<Arc<Stored>>,
+    /// What says that this was all.
+    end_of_first: Option<WatchEvent>,
+    /// Events that are ready to be told.
+    ready: VecDeque<Told>,
+    /// How the objects begin that can be told as they are stored, if they are to be.
+    as_stored: Option<Head>,
+    /// Lines that others have made already.
+    lines: Lines,
     changes: Watch,
+    /// A change that was taken and is not told yet: telling it may take time, and may be given up.
+    taken: Option<Arc<Event>>,
+    /// When the CRD says something else of the resource, or is gone.
+    retired: Option<tokio::sync::watch::Receiver<Option<Revision>>>,
 }
 
 impl std::fmt::Debug for Watching {
@@ -74,45 +122,43 @@ impl Server {
             return Err(Status::method_not_allowed());
         }
         let resource = self.resource(&request.target)?;
-        let call = Call { request, resource: &resource };
-        let options = ListOptions::parse(&request.query)?;
+        let warnings = Warnings::default();
+        let call = Call { request, resource: &resource, warnings: &warnings, alone: true };
+        let options = ListOptions::parse_watch(&request.query)?;
         let selection = Selection::new(&resource, &options)?;
         let scope = call.scope();
-        let asked = failure::revision(&options.resource_version)?;
+        let asked = failure::plain_revision(&options.resource_version)?;
         let view = self.store.view();
         if let Some(asked) = asked.filter(|asked| *asked > view.head()) {
-            return Err(failure::too_large_version(asked, view.head()));
+            // Upstream would wait. Who is ahead of the server has seen another past, and has to list anew.
+            let head = view.head();
+            return Err(Status::expired(format!("too large resource version: {asked} ({head})")));
         }
-        let (first, after) = match (options.send_initial_events, asked) {
-            (Some(true), _) => (initial(&resource, &selection, &scope, &view, &options)?, view.head()),
-            (_, asked) => (VecDeque::new(), asked.unwrap_or(view.head())),
-        };
+        let initial = options.send_initial_events == Some(true);
+        let after = asked.filter(|_| !initial).unwrap_or(view.head());
+        let first = if initial { view.scan(&scope).cloned().collect() } else { VecDeque::new() };
+        let end_of_first = (initial && options.allow_watch_bookmarks).then(|| {
+            let mut end = bookmark(&resource, view.head());
+            end.object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            end
+        });
         let changes = self.store.watch(scope.clone(), after).map_err(ended)?;
-        Ok(Watching { store: self.store.clone(), resource, selection, scope, first, changes })
+        Ok(Watching {
+            store: self.store.clone(),
+            conversion: self.conversion.clone(),
+            retired: resource.as_custom().map(|custom| custom.family.retirement()),
+            resource,
+            selection,
+            scope,
+            first,
+            end_of_first,
+            ready: VecDeque::new(),
+            as_stored: None,
+            lines: self.lines.clone(),
+            changes,
+            taken: None,
+        })
     }
-}
-
-/// What is there, and (for who understands it) a bookmark that says that this was all.
-fn initial(
-    resource: &Resource,
-    selection: &Selection,
-    scope: &Scope,
-    view: &View,
-    options: &ListOptions,
-) -> Result<VecDeque<WatchEvent>, Status> {
-    let mut events = VecDeque::new();
-    for stored in view.scan(scope) {
-        let object = object::decode(resource, stored)?;
-        if selection.matches(&object) {
-            events.push_back(WatchEvent { event: EventType::Added, object });
-        }
-    }
-    if options.allow_watch_bookmarks {
-        let mut bookmark = bookmark(resource, view.head());
-        bookmark.object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        events.push_back(bookmark);
-    }
-    Ok(events)
 }
 
 fn bookmark(resource: &Resource, revision: Revision) -> WatchEvent {
@@ -134,21 +180,75 @@ fn ended(error: Error) -> Status {
 }
 
 impl Watching {
-    /// The next event. Waits for it if need be; nothing is lost if the future is dropped.
+    /// The next event. Waits for it if need be; nothing is lost if the future is dropped. `None` if there will be no
+    /// more, because the CRD of the resource has changed or is gone: who watches asks anew.
     ///
     /// # Errors
-    /// 410 if history was compacted before it could be told. The watch is over then.
-    pub async fn next(&mut self) -> Result<WatchEvent, Status> {
+    /// 410 if history was compacted before it could be told, 500 if an object cannot be converted. The watch is over
+    /// then.
+    pub async fn next(&mut self) -> Result<Option<WatchEvent>, Status> {
+        self.next_told().await?.map(Told::into_event).transpose()
+    }
+
+    /// The same; after [`Watching::as_lines`], events that need not be looked into come as lines of JSON.
+    ///
+    /// # Errors
+    /// As [`Watching::next`].
+    pub async fn next_told(&mut self) -> Result<Option<Told>, Status> {
         loop {
-            if let Some(event) = self.first.pop_front() {
-                return Ok(event);
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
             }
-            match self.changes.next().await {
-                Ok(change) => {
-                    if let Some(event) = self.translate(&change)? {
-                        return Ok(event);
+            if !self.first.is_empty() {
+                self.tell_first().await?;
+            } else if let Some(end) = self.end_of_first.take() {
+                return Ok(Some(Told::Event(end)));
+            } else if self.taken.is_some() || self.take().await? {
+                self.tell_taken().await?;
+            } else {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The same watch for a client that wants plain JSON.
+    pub fn as_lines(mut self) -> Self {
+        self.as_stored = self.selection.is_by_metadata().then(|| Head::of(&self.resource));
+        self
+    }
+
+    /// A bookmark, if all that has happened so far has been told.
+    pub fn bookmark(&self) -> Option<WatchEvent> {
+        let told = self.first.is_empty() && self.end_of_first.is_none() && self.ready.is_empty();
+        (told && self.taken.is_none()).then(|| bookmark(&self.resource, self.changes.progress()))
+    }
+
+    /// The resource that is watched.
+    pub fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
+    /// Waits for a change and takes it; gives whether there was one.
+    async fn take(&mut self) -> Result<bool, Status> {
+        loop {
+            let change = match &mut self.retired {
+                None => self.changes.next().await.map(Some),
+                Some(retired) => tokio::select! {
+                    biased;
+                    change = self.changes.next() => change.map(Some),
+                    // A sender that is gone cannot retire anything; the resource in hand keeps it.
+                    () = async { drop(retired.wait_for(Option::is_some).await) } => {
+                        self.changes.next_ready().await
                     }
+                },
+            };
+            let last = self.retired.as_ref().and_then(|retired| *retired.borrow());
+            match change {
+                Ok(Some(change)) if last.is_none_or(|last| change.revision <= last) => {
+                    self.taken = Some(change);
+                    return Ok(true);
                 }
+                Ok(_) => return Ok(false),
                 // The log still has what this watch was too slow for.
                 Err(Error::Lagged { resume }) => {
                     self.changes = self.store.watch(self.scope.clone(), resume).map_err(ended)?;
@@ -158,30 +258,108 @@ impl Watching {
         }
     }
 
-    /// A bookmark, if all that has happened so far has been told.
-    pub fn bookmark(&self) -> Option<WatchEvent> {
-        self.first.is_empty().then(|| bookmark(&self.resource, self.changes.progress()))
+    /// Makes events of some of what is there already.
+    async fn tell_first(&mut self) -> Result<(), Status> {
+        let some = self.first.len().min(AT_ONCE);
+        if let Some(lines) = self.first_lines(some) {
+            self.first.drain(..some);
+            self.ready.extend(lines);
+            return Ok(());
+        }
+        let stored = self.first.iter().take(some).map(|stored| (&**stored, stored.modified));
+        let objects = self.conversion.decode_all(&self.resource, stored).await?;
+        self.first.drain(..some);
+        let chosen = objects.into_iter().filter(|object| self.selection.matches(object));
+        let events = chosen.map(|object| WatchEvent { event: EventType::Added, object });
+        self.ready.extend(events.map(Told::Event));
+        Ok(())
     }
 
-    /// The resource that is watched.
-    pub fn resource(&self) -> &Arc<Resource> {
-        &self.resource
+    /// Lines of the first of what is there already, if all of them can be told as they are stored.
+    fn first_lines(&self, some: usize) -> Option<Vec<Told>> {
+        let head = self.as_stored.as_ref()?;
+        let line = |stored: &Arc<Stored>| {
+            let rest = head.rest(&self.resource, stored)?;
+            let chosen = head.is_chosen(&self.selection, stored);
+            Some(chosen.then(|| Told::Line(line(head, EventType::Added, rest, stored.modified))))
+        };
+        let lines: Option<Vec<Option<Told>>> = self.first.iter().take(some).map(line).collect();
+        Some(lines?.into_iter().flatten().collect())
     }
 
-    /// A change as the selection sees it. What leaves it is told as it was, with the revision of the change.
-    fn translate(&self, change: &Event) -> Result<Option<WatchEvent>, Status> {
-        let before = change.previous.as_ref();
-        let before =
-            before.map(|stored| object::decode_at(&self.resource, stored, change.revision)).transpose()?;
-        let before = before.filter(|object| self.selection.matches(object));
-        let after = change.current.as_ref();
-        let after = after.map(|stored| object::decode(&self.resource, stored)).transpose()?;
-        let after = after.filter(|object| self.selection.matches(object));
-        Ok(match (before, after) {
-            (None, None) => None,
-            (None, Some(object)) => Some(WatchEvent { event: EventType::Added, object }),
-            (Some(_), Some(object)) => Some(WatchEvent { event: EventType::Modified, object }),
-            (Some(object), None) => Some(WatchEvent { event: EventType::Deleted, object }),
-        })
+    /// Makes an event of the change that was taken, as the selection sees it. What leaves it is told as it was, with
+    /// the revision of the change.
+    async fn tell_taken(&mut self) -> Result<(), Status> {
+        let Some(change) = self.taken.clone() else { return Ok(()) };
+        let told = match self.line_of(&change) {
+            Some(line) => line.map(Told::Line),
+            None => self.event_of(&change).await?.map(Told::Event),
+        };
+        self.taken = None;
+        self.ready.extend(told);
+        Ok(())
     }
+
+    /// The line of a change, if it can be told as it is stored; inside, none if the selection does not see it.
+    fn line_of(&self, change: &Event) -> Option<Option<Bytes>> {
+        let head = self.as_stored.as_ref()?;
+        // Whoever sees everything is told the same.
+        let shared = self.selection.is_everything();
+        if let Some(line) = shared.then(|| self.lines.get(change.revision, &self.resource)).flatten() {
+            return Some(Some(line));
+        }
+        let is = self.look(head, change.current.as_deref())?;
+        // Of what is chosen anyway it does not matter how it was.
+        let skip = change.current.is_some() && shared;
+        let was = if skip { None } else { self.look(head, change.previous.as_deref())? };
+        let was_chosen = was.is_some() || (skip && change.previous.is_some());
+        let line = told(was_chosen, was, is).map(|(event, rest)| line(head, event, rest, change.revision));
+        if let Some(line) = line.as_ref().filter(|_| shared) {
+            self.lines.put(change.revision, &self.resource, line);
+        }
+        Some(line)
+    }
+
+    /// What an object is told as, if it is there and chosen; outside, none if it cannot be told as it is stored.
+    fn look<'a>(&self, head: &Head, stored: Option<&'a Stored>) -> Option<Option<Rest<'a>>> {
+        let Some(stored) = stored else { return Some(None) };
+        let rest = head.rest(&self.resource, stored)?;
+        Some(Some(rest).filter(|_| head.is_chosen(&self.selection, stored)))
+    }
+
+    async fn event_of(&self, change: &Event) -> Result<Option<WatchEvent>, Status> {
+        let (before, after) = (change.previous.as_deref(), change.current.as_deref());
+        let is_new = before.is_none();
+        // Of what is chosen anyway it does not matter how it was.
+        let before = before.filter(|_| after.is_none() || !self.selection.is_everything());
+        let stored = before.map(|stored| (stored, change.revision));
+        let stored = stored.into_iter().chain(after.map(|stored| (stored, stored.modified)));
+        let mut objects = self.conversion.decode_all(&self.resource, stored).await?.into_iter();
+        let chosen = |object: &Value| self.selection.matches(object);
+        let was = before.and_then(|_| objects.next()).filter(chosen);
+        let is = after.and_then(|_| objects.next()).filter(chosen);
+        let was_chosen = was.is_some() || (!is_new && before.is_none());
+        Ok(told(was_chosen, was, is).map(|(event, object)| WatchEvent { event, object }))
+    }
+}
+
+/// What is told of an object that was chosen or not, and is chosen or not; nothing if it never was.
+fn told<T>(was_chosen: bool, was: Option<T>, is: Option<T>) -> Option<(EventType, T)> {
+    match (was, is) {
+        (_, Some(object)) if was_chosen => Some((EventType::Modified, object)),
+        (_, Some(object)) => Some((EventType::Added, object)),
+        (Some(object), None) => Some((EventType::Deleted, object)),
+        (None, None) => None,
+    }
+}
+
+/// An event as a line of JSON.
+fn line(head: &Head, event: EventType, rest: Rest<'_>, revision: Revision) -> Bytes {
+    let mut line = Vec::with_capacity(rest.len() + head.around() + 40);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(event.as_str().as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    head.write(rest, revision, &mut line);
+    line.extend_from_slice(b"}\n");
+    line.into()
 }

@@ -1,6 +1,6 @@
 //! What both backends share: the present in memory, and the watches on it.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -18,8 +18,6 @@ const EXPIRY_STEP: usize = 500;
 #[derive(Debug)]
 pub(super) struct Core {
     view: ArcSwap<View>,
-    /// All changes up to here have been handed to the watches.
-    delivered: AtomicI64,
     closed: AtomicBool,
     /// Held for the moment of a publication, and to register a watch between two of them. Reads do not need it.
     shared: Mutex<Shared>,
@@ -46,7 +44,6 @@ impl Core {
         let mut shared = Shared::default();
         view.objects().values().for_each(|object| shared.expiry.add(object));
         Core {
-            delivered: AtomicI64::new(view.head().0),
             view: ArcSwap::from_pointee(view),
             closed: AtomicBool::new(false),
             shared: Mutex::new(shared),
@@ -63,8 +60,11 @@ impl Core {
         self.view.load_full()
     }
 
-    pub(super) fn delivered(&self) -> Revision {
-        Revision(self.delivered.load(Ordering::Acquire))
+    /// Runs `look` while nothing can be published: the watches have been handed all changes up to the revision that it
+    /// gets, and none above it.
+    pub(super) fn between_publications<T>(&self, look: impl FnOnce(Revision) -> T) -> T {
+        let _publication = self.shared();
+        look(self.view.load().head())
     }
 
     /// Makes a draft the present and tells the watches. Only the one writer calls this.
@@ -72,14 +72,12 @@ impl Core {
         let mut shared = self.shared();
         let events = draft.events.clone();
         let next = self.view.load().with(draft, &self.options);
-        let head = next.head();
         // The view first: who hears of a change and then reads has to find it.
         self.view.store(Arc::new(next));
         for event in &events {
             shared.expiry.follow(event);
             shared.hub.deliver(event);
         }
-        self.delivered.store(head.0, Ordering::Release);
     }
 
     /// Changes the present's account of history. Only the one writer calls this.

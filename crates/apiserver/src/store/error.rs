@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::seal::Unreadable;
 use super::{Revision, Stored};
 
 /// Why a store did not do what it was asked.
@@ -92,11 +93,22 @@ pub enum Error {
         holder: String,
     },
     /// A newer program wrote the file.
-    #[error("the store has schema {found}, this program knows up to {known}: use the newer program")]
+    #[error(
+        "the store has schema version {found}, and this program knows versions up to {known}: \
+         use the newer program that wrote it, or restore a backup from before; nothing was changed"
+    )]
     NewerSchema {
         /// The file's schema.
         found: i64,
         /// The newest one that is known here.
+        known: i64,
+    },
+    /// An older program wrote the file, and it is only looked at.
+    #[error("the store has schema version {found} and not {known} yet: start the server on it once")]
+    OlderSchema {
+        /// The file's schema.
+        found: i64,
+        /// The one that is written here.
         known: i64,
     },
     /// The file is something else.
@@ -108,6 +120,29 @@ pub enum Error {
     /// The file contradicts itself.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
+    /// There are values that nobody can read without a key that was not given. Nothing has changed.
+    #[error(
+        "the store has {values} values that are encrypted with key {id}, which was not given: \
+         put back the key file that belongs to this store"
+    )]
+    NoKey {
+        /// The key's name.
+        id: Arc<str>,
+        /// How many values need it.
+        values: u64,
+    },
+    /// A key has the right name and is another one. Nothing has changed.
+    #[error(
+        "key {id} is not the one that the store was encrypted with: \
+         put back the key file that belongs to this store"
+    )]
+    WrongKey {
+        /// The key's name.
+        id: Arc<str>,
+    },
+    /// A value was damaged, or is not where it was written.
+    #[error("{0}: it was damaged, or put there by somebody else")]
+    Unreadable(String),
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -116,8 +151,11 @@ pub enum Error {
 impl Error {
     /// Wraps what SQLite says, telling a full disk from the rest.
     pub(super) fn storage(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> Error {
-        move |source| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => Error::DiskFull,
+        move |source| match &source {
+            rusqlite::Error::FromSqlConversionFailure(_, _, why) if why.is::<Unreadable>() => {
+                Error::Unreadable(why.to_string())
+            }
+            _ if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) => Error::DiskFull,
             _ => Error::Storage { doing, source: Arc::new(source) },
         }
     }

@@ -1,4 +1,7 @@
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::Seal;
 
 /// How much a store keeps, and where.
 #[derive(Clone, Debug)]
@@ -15,6 +18,8 @@ pub struct Options {
     pub watch_buffer: usize,
     /// The size that the file may grow to. Writes beyond it fail as on a full disk.
     pub quota_bytes: Option<u64>,
+    /// Which values are encrypted in the file, and how. Memory holds them as they are.
+    pub seal: Arc<Seal>,
 }
 
 impl Default for Options {
@@ -26,6 +31,7 @@ impl Default for Options {
             recent_bytes: 16 << 20,
             watch_buffer: 4096,
             quota_bytes: None,
+            seal: Arc::default(),
         }
     }
 }

@@ -4,10 +4,12 @@ mod backup;
 mod check;
 mod lock;
 mod reader;
+mod reseal;
 mod rows;
 mod schema;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 pub use backup::RESTORE_MARGIN;
+pub use reseal::KeyUse;
 
 use self::lock::Lock;
 use self::reader::Reader;
@@ -27,14 +30,15 @@ use super::hash::LogHasher;
 use super::trim::floor_for;
 use super::view::Origin;
 use super::{
-    Answer, Commit, Error, LogHash, Options, Page, Query, Revision, Scope, Store, Stored, View, Watch, Write,
+    Answer, Commit, Error, Keyring, LogHash, Options, Page, Query, Revision, Scope, Store, Stored, View,
+    Watch, Write,
 };
 
 /// Requests that wait for the writer, at most: who comes later waits to get in line.
 const QUEUE: usize = 1024;
 
 /// The database's name in the data directory.
-const FILE: &str = "store.db";
+const FILE: &str = "herdsman.db";
 
 /// A store in a file that survives whatever happens to the process.
 ///
@@ -59,14 +63,16 @@ impl SqliteStore {
         let path = directory.join(FILE);
         let connection = schema::open(&path, options.quota_bytes)?;
         sync_directory(directory)?;
-        let view = rows::load(&connection)?;
+        let seal = options.seal.clone();
+        reseal::meet(&connection, &seal)?;
+        let view = rows::load(&connection, &seal)?;
         let core = Arc::new(Core::new(view, options));
         let (requests, queue) = mpsc::channel(QUEUE);
         let writer = Writer::new(connection, core.clone(), clock, lock)?;
         let spawned =
             std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run(queue));
         let writer = spawned.map_err(Error::file("starting the writer of", &path))?;
-        let reader = Arc::new(Reader::new(path.clone()));
+        let reader = Arc::new(Reader::new(path.clone(), seal));
         Ok(SqliteStore { core, reader, requests: Some(requests), writer: Some(writer), path })
     }
 
@@ -88,7 +94,30 @@ impl SqliteStore {
     /// [`Error::File`] if `target` exists or cannot be written.
     pub async fn backup(&self, target: &Path) -> Result<Revision, Error> {
         let (source, target) = (self.path.clone(), target.to_owned());
-        reader::blocking(move || backup::copy(&source, &target)).await
+        reader::blocking(move || backup::copy(&source, &target, || Ok(BTreeMap::new()))).await
+    }
+
+    /// Writes a copy of a data directory's store to a new file, also while another process uses it, and files that go
+    /// with it. `attached` is asked for them after the store has been copied.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if there is none, [`Error::File`] if `target` exists or cannot be written.
+    pub fn copy<E: From<Error>>(
+        directory: &Path,
+        target: &Path,
+        now: Timestamp,
+        attached: impl FnOnce() -> Result<BTreeMap<String, Vec<u8>>, E>,
+    ) -> Result<Revision, E> {
+        let source = directory.join(FILE);
+        if !source.exists() {
+            return Err(Error::NotAStore { path: source }.into());
+        }
+        // If nobody is there, nobody may come: a restoration would exchange the file meanwhile. Who is there may write.
+        let _lock = match Lock::take(directory, now) {
+            Err(Error::Locked { .. }) => None,
+            lock => Some(lock?),
+        };
+        backup::copy(&source, target, attached)
     }
 
     /// Puts a backup in the place of a data directory's store. Gives the revision that the store goes on from.
@@ -101,8 +130,52 @@ impl SqliteStore {
     /// [`Error::Locked`] if the directory is in use, [`Error::NotAStore`] or [`Error::Corrupt`] if the backup is no
     /// good; then nothing has changed.
     pub fn restore(backup: &Path, directory: &Path, now: Timestamp) -> Result<Revision, Error> {
+        SqliteStore::restore_with(backup, directory, now, |_| Ok(()))
+    }
+
+    /// As [`SqliteStore::restore`]; `place` is given the files that are with the backup, once it is known to be good and
+    /// before it takes its place. If that fails, the store stays as it was.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::restore`], and those of `place`.
+    pub fn restore_with<E: From<Error>>(
+        backup: &Path,
+        directory: &Path,
+        now: Timestamp,
+        place: impl FnOnce(&BTreeMap<String, Vec<u8>>) -> Result<(), E>,
+    ) -> Result<Revision, E> {
         let _lock = Lock::take(directory, now)?;
-        backup::restore(backup, directory)
+        backup::restore(backup, directory, place)
+    }
+
+    /// Seals with the first of these keys from now on, and opens what any of them has sealed. What is there is brought
+    /// under the new key by [`SqliteStore::reseal`].
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] if one of them has the name of another key. Then all stays as it was.
+    pub async fn adopt_keys(&self, keys: Keyring) -> Result<(), Error> {
+        self.ask(|answer| Request::Adopt { keys, answer }).await
+    }
+
+    /// Brings values under the key that seals now, in small steps, between which writes go on. Revisions stay as they
+    /// are. Costs next to nothing if there is nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] for a value that does not open, [`Error::DiskFull`]. What was done stays done.
+    pub async fn reseal(&self) -> Result<(), Error> {
+        while self.ask(|answer| Request::Reseal { answer }).await? {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// How many values are under which key, in the store of a data directory, also while a server uses it.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if there is none.
+    pub fn key_usage(directory: &Path, scopes: &[Scope]) -> Result<Vec<KeyUse>, Error> {
+        let connection = schema::look(&directory.join(FILE))?;
+        reseal::usage(&connection, scopes).map_err(Error::storage("counting values of keys"))
     }
 
     /// Reads all of the file and finds out whether it is sound.
@@ -143,7 +216,8 @@ impl Store for SqliteStore {
                 Some(page) => Ok(page),
                 None => {
                     let revision = query.at.unwrap_or(view.head());
-                    self.reader.read(move |snapshot| rows::page(snapshot, &query, revision)).await
+                    let seal = self.core.options.seal.clone();
+                    self.reader.read(move |snapshot| rows::page(snapshot, &query, revision, &seal)).await
                 }
             }
         })
@@ -183,12 +257,13 @@ impl Store for SqliteStore {
     }
 
     fn log_hash(&self) -> Answer<'_, LogHash> {
-        Box::pin(self.reader.read(|snapshot| {
+        let seal = self.core.options.seal.clone();
+        Box::pin(self.reader.read(move |snapshot| {
             let mut hasher = LogHasher::default();
             let Origin { floor, head, .. } = rows::origin(snapshot)?;
             let mut after = floor;
             loop {
-                let stretch = rows::stretch(snapshot, &Scope::prefix(""), after, head)?;
+                let stretch = rows::stretch(snapshot, &Scope::prefix(""), after, head, &seal)?;
                 if stretch.through == after {
                     return Ok(hasher.hash());
                 }

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use tokio::sync::mpsc;
 
@@ -27,8 +28,8 @@ pub struct Watch {
     core: Arc<Core>,
     history: Option<Arc<dyn History>>,
     scope: Scope,
-    /// The last change given, or where the watch began.
-    given: Revision,
+    /// All changes up to here have been given. Whoever asks for the progress may find out that it is further.
+    given: AtomicI64,
     /// All changes up to here have been given or are in the backlog (and beyond, once the watch is attached).
     read: Revision,
     backlog: VecDeque<Arc<Event>>,
@@ -45,7 +46,7 @@ impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")
             .field("scope", &self.scope)
-            .field("given", &self.given)
+            .field("given", &self.given())
             .finish_non_exhaustive()
     }
 }
@@ -61,7 +62,7 @@ impl Watch {
             core,
             history,
             scope,
-            given: after,
+            given: AtomicI64::new(after.0),
             read: after,
             backlog: VecDeque::new(),
             live: None,
@@ -107,7 +108,7 @@ impl Watch {
     pub async fn next_ready(&mut self) -> Result<Option<Arc<Event>>, Error> {
         loop {
             if let Some(event) = self.backlog.pop_front() {
-                self.given = event.revision;
+                *self.given.get_mut() = event.revision.0;
                 return Ok(Some(event));
             }
             if let Some(error) = &self.ended {
@@ -140,20 +141,25 @@ impl Watch {
     fn why_ended(&self) -> Error {
         match self.core.is_closed() {
             true => Error::Closed,
-            false => Error::Lagged { resume: self.given },
+            false => Error::Lagged { resume: self.given() },
         }
     }
 
-    /// A revision up to which this watch has given all changes: what a bookmark says.
+    fn given(&self) -> Revision {
+        Revision(self.given.load(Ordering::Relaxed))
+    }
+
+    /// A revision up to which this watch has given all changes: what a bookmark says. It never goes back.
     pub fn progress(&self) -> Revision {
-        // Read before the queues: a change that is delivered in between is above it.
-        let delivered = self.core.delivered();
-        match &self.live {
-            _ if !self.backlog.is_empty() || self.ended.is_some() => self.given,
+        let reached = match &self.live {
+            _ if !self.backlog.is_empty() || self.ended.is_some() => self.given(),
             None => self.read,
-            Some(live) if live.receiver.is_closed() || !live.receiver.is_empty() => self.given,
-            Some(_) => delivered.max(self.given),
-        }
+            Some(live) => self.core.between_publications(|head| {
+                let is_behind = live.receiver.is_closed() || !live.receiver.is_empty();
+                if is_behind { self.given() } else { head }
+            }),
+        };
+        Revision(self.given.fetch_max(reached.0, Ordering::Relaxed)).max(reached)
     }
 }
 

@@ -152,7 +152,13 @@ async fn refusals_are_in_upstreams_words() {
             404,
             "the server could not find the requested resource",
         ),
-        ("POST", "/api/v1/configmaps", json!({}), 404, "the server could not find the requested resource"),
+        (
+            "POST",
+            "/api/v1/configmaps",
+            json!({}),
+            405,
+            "the server does not allow this method on the requested resource",
+        ),
         (
             "GET",
             "/api/v1/namespaces/default/configmaps/there/status",
@@ -322,25 +328,29 @@ async fn secrets_take_plain_texts_and_may_be_sealed() {
 #[tokio::test]
 async fn a_namespace_goes_slowly() {
     let server = server().await;
-    let namespace = ok(&server, "GET", "/api/v1/namespaces/default", Value::Null).await;
-    assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], "default");
+    let refusal = refused(&server, "DELETE", "/api/v1/namespaces/default", Value::Null).await;
+    assert_eq!(refusal.message, "namespaces \"default\" is forbidden: this namespace may not be deleted");
+    let namespace = ok(&server, "POST", "/api/v1/namespaces", json!({"metadata": {"name": "mine"}})).await;
+    assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], "mine");
     assert_eq!(
         (&namespace["spec"]["finalizers"], &namespace["status"]["phase"]),
         (&json!(["kubernetes"]), &json!("Active"))
     );
-    let going = ok(&server, "DELETE", "/api/v1/namespaces/default", Value::Null).await;
+    let going = ok(&server, "DELETE", "/api/v1/namespaces/mine", Value::Null).await;
     assert_eq!(going["status"]["phase"], "Terminating");
-    let status = refused(&server, "POST", MAPS, json!({"metadata": {"name": "a"}})).await;
+    let status =
+        refused(&server, "POST", "/api/v1/namespaces/mine/configmaps", json!({"metadata": {"name": "a"}}))
+            .await;
     assert_eq!(
         (status.code, status.message.as_str()),
         (
             403,
-            "configmaps \"a\" is forbidden: unable to create new content in namespace default because it is being terminated"
+            "configmaps \"a\" is forbidden: unable to create new content in namespace mine because it is being terminated"
         )
     );
-    let finalized = json!({"metadata": {"name": "default"}, "spec": {"finalizers": []}});
-    ok(&server, "PUT", "/api/v1/namespaces/default/finalize", finalized).await;
-    assert_eq!(refused(&server, "GET", "/api/v1/namespaces/default", Value::Null).await.code, 404);
+    let finalized = json!({"metadata": {"name": "mine"}, "spec": {"finalizers": []}});
+    ok(&server, "PUT", "/api/v1/namespaces/mine/finalize", finalized).await;
+    assert_eq!(refused(&server, "GET", "/api/v1/namespaces/mine", Value::Null).await.code, 404);
 }
 
 #[tokio::test]

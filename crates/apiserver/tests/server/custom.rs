@@ -110,7 +110,7 @@ async fn objects_are_defaulted_pruned_and_validated() {
             THINGS,
             json!({"apiVersion": "x.io/v1", "kind": "Thong", "metadata": {"name": "b"}}),
             422,
-            "Thing.x.io \"b\" is invalid: kind: Invalid value: \"Thong\": must be Thing",
+            "Thong.x.io \"b\" is invalid: kind: Invalid value: \"Thong\": must be Thing",
         ),
         (
             "PUT",
@@ -233,7 +233,7 @@ async fn users_of_deprecated_versions_are_warned() {
     crd["spec"]["versions"][1]["deprecated"] = json!(true);
     ok(&server, "POST", CRDS, crd).await;
     let list = ask(&server, "GET", "/apis/x.io/v1beta1/things", None).await.unwrap();
-    assert_eq!(list.warnings, ["x.io/v1beta1 Thing is deprecated"]);
+    assert_eq!(list.warnings, ["x.io/v1beta1 Thing is deprecated; use x.io/v1 Thing"]);
 }
 
 #[tokio::test]

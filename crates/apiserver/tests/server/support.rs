@@ -5,7 +5,7 @@ use apiserver::store::{MemoryStore, Options, Store};
 use clock::{Clock, ManualClock, SeededEntropy};
 use jiff::Timestamp;
 use kubeapi::Status;
-use kubeapi::authn::User;
+use kubeapi::authn::{MASTERS, User};
 use kubeapi::media::{Endpoint, PatchType, patch_type};
 use kubeapi::request::{Query, Target};
 use serde_json::{Value, json};
@@ -19,8 +19,20 @@ pub(crate) async fn server() -> Server {
 }
 
 pub(crate) async fn server_on(store: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) -> Server {
+    server_with(store, |server| server).await
+}
+
+/// A server that was given something more.
+pub(crate) async fn new_server(more: impl FnOnce(Server) -> Server) -> Server {
+    server_with(|clock| Arc::new(MemoryStore::new(Options::default(), clock)), more).await
+}
+
+async fn server_with(
+    store: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>,
+    more: impl FnOnce(Server) -> Server,
+) -> Server {
     let clock = Arc::new(ManualClock::at(NOW.parse::<Timestamp>().unwrap()));
-    let server = Server::new(store(clock.clone()), clock, Box::new(SeededEntropy::new(1)));
+    let server = more(Server::new(store(clock.clone()), clock, Box::new(SeededEntropy::new(1))));
     let namespace = json!({"metadata": {"name": "default"}});
     ask(&server, "POST", "/api/v1/namespaces", Some(namespace)).await.unwrap();
     server
@@ -38,7 +50,8 @@ pub(crate) fn request(method: &str, url: &str, body: Option<Value>) -> Request {
     let query = Query::parse(query);
     let Ok(Target::Resource(target)) = Target::parse(method, path, &query) else { panic!("{method} {url}") };
     let patch = patch_type(patch, Endpoint::Builtin).unwrap_or(PatchType::Merge);
-    Request { target, query, body, patch, user: User::anonymous() }
+    let user = User { name: "admin".into(), groups: vec![MASTERS.into()], ..User::default() };
+    Request { target, query, body, patch, user, user_agent: "tests".into() }
 }
 
 pub(crate) async fn ask(

@@ -22,7 +22,7 @@ async fn put(server: &Server, name: &str, label: &str) {
 
 /// Type, name, label and revision of the next event.
 async fn next(watching: &mut Watching) -> (EventType, String, String, String) {
-    let event = watching.next().await.unwrap();
+    let event = watching.next().await.unwrap().unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &event.object["metadata"];
     (event.event, text(&metadata["name"]), text(&metadata["labels"]["l"]), text(&metadata["resourceVersion"]))
@@ -75,7 +75,7 @@ async fn what_is_there_comes_first() {
         assert!(watching.bookmark().is_none(), "not before all has been told");
         assert_eq!(next(&mut watching).await, event(EventType::Added, "a", "1", "2"));
         assert_eq!(next(&mut watching).await, event(EventType::Added, "b", "1", "3"));
-        let end = watching.next().await.unwrap();
+        let end = watching.next().await.unwrap().unwrap();
         assert_eq!(end.event, EventType::Bookmark);
         assert_eq!(end.object["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
     }
@@ -92,7 +92,7 @@ async fn old_revisions_are_gone() {
         (status.code, status.reason.as_str(), status.message.as_str()),
         (410, "Expired", "too old resource version: 1 (3)")
     );
-    assert_eq!(watch(&server, &format!("{MAPS}?watch=1&resourceVersion=9")).unwrap_err().code, 504);
+    assert_eq!(watch(&server, &format!("{MAPS}?watch=1&resourceVersion=9")).unwrap_err().code, 410);
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn follow(
     revision: &mut String,
 ) -> bool {
     let waited = tokio::time::timeout(std::time::Duration::from_millis(1), watching.next()).await;
-    let Ok(event) = waited.map(Result::unwrap) else { return false };
+    let Ok(Some(event)) = waited.map(Result::unwrap) else { return false };
     let name = event.object["metadata"]["name"].as_str().unwrap().to_owned();
     event.object["metadata"]["resourceVersion"].as_str().unwrap().clone_into(revision);
     let before = match event.event {

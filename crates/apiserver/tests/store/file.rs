@@ -1,6 +1,6 @@
 //! What only the file has: re-opening, locking, backups, a full disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ fn only_the_owner_can_read_it() {
     runtime.block_on(store.backup(&backup)).unwrap();
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
-    for file in [directory.join("store.db"), directory.join("store.db-wal"), backup] {
+    for file in [directory.join("herdsman.db"), directory.join("herdsman.db-wal"), backup] {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
 }
@@ -128,7 +128,7 @@ fn only_the_owner_can_read_it() {
 #[test]
 fn files_of_others_are_refused() {
     let directory = directory();
-    let path = directory.path().join("store.db");
+    let path = directory.path().join("herdsman.db");
     std::fs::write(&path, "not a database, but long enough to look like one ".repeat(100)).unwrap();
     let refused = SqliteStore::open(directory.path(), Options::default(), clock());
     assert!(matches!(refused, Err(Error::NotAStore { .. })), "{:?}", refused.err());
@@ -143,17 +143,19 @@ fn files_of_others_are_refused() {
 fn a_store_of_a_newer_program_is_left_alone() {
     let directory = directory();
     drop(open(directory.path()));
-    let path = directory.path().join("store.db");
+    let path = directory.path().join("herdsman.db");
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let refused = SqliteStore::open(directory.path(), Options::default(), clock());
-    assert!(matches!(refused, Err(Error::NewerSchema { found: 99, .. })), "{:?}", refused.err());
+    let refused = refused.err().unwrap();
+    assert!(matches!(refused, Error::NewerSchema { found: 99, known: 2 }), "{refused:?}");
+    assert!(refused.to_string().contains("has schema version 99, and this program knows versions up to 2"));
 }
 
 #[test]
 fn the_file_can_shrink() {
     let directory = directory();
     let pragma = |name: &str| {
-        let connection = rusqlite::Connection::open(directory.path().join("store.db")).unwrap();
+        let connection = rusqlite::Connection::open(directory.path().join("herdsman.db")).unwrap();
         connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap()
     };
     runtime().block_on(async {
@@ -343,8 +345,46 @@ fn a_restored_store_goes_on_above_all_revisions() {
         let second = SqliteStore::restore(&backup, directory.path(), Timestamp::UNIX_EPOCH).unwrap();
         assert!(second.0 > head.0 + RESTORE_MARGIN);
         for number in [1, 2] {
-            assert!(directory.path().join(format!("store.db.replaced-{number}")).exists());
+            assert!(directory.path().join(format!("herdsman.db.replaced-{number}")).exists());
         }
+    });
+}
+
+/// A database of before, with changes that are only in its log so far.
+fn leave_unfinished(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection
+        .execute_batch("CREATE TABLE of_before (a); INSERT INTO of_before VALUES (zeroblob(9000))")
+        .unwrap();
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    let left = std::fs::read(&log).unwrap();
+    drop(connection);
+    std::fs::write(&log, left).unwrap();
+}
+
+#[test]
+fn what_a_killed_restore_left_does_not_meet_the_next_one() {
+    let (directory, target) = (directory(), directory());
+    let backup = target.path().join("backup.db");
+    runtime().block_on(async {
+        let store = open(target.path());
+        put(&store, "/a", "1").await;
+        // A killed backup leaves the like.
+        leave_unfinished(&target.path().join("backup.db-partial"));
+        store.backup(&backup).await.unwrap();
+        leave_unfinished(&directory.path().join("restore.partial"));
+        // Somebody has removed the store by hand, but for its log.
+        leave_unfinished(&directory.path().join("herdsman.db"));
+        std::fs::remove_file(directory.path().join("herdsman.db")).unwrap();
+        SqliteStore::restore(&backup, directory.path(), Timestamp::UNIX_EPOCH).unwrap();
+        let restored = open(directory.path());
+        restored.check().await.unwrap();
+        assert_eq!(text(&restored.view().get("/a").unwrap().value), "1");
+        drop(restored);
+        let strange = "SELECT count(*) FROM sqlite_schema WHERE name = 'of_before'";
+        let connection = rusqlite::Connection::open(directory.path().join("herdsman.db")).unwrap();
+        assert_eq!(connection.query_row(strange, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     });
 }
 
@@ -370,7 +410,7 @@ fn what_is_no_backup_is_not_restored() {
 fn damage_is_found() {
     let directory = directory();
     let damage = |sql: &str| {
-        let connection = rusqlite::Connection::open(directory.path().join("store.db")).unwrap();
+        let connection = rusqlite::Connection::open(directory.path().join("herdsman.db")).unwrap();
         connection.execute_batch(sql).unwrap();
     };
     runtime().block_on(async {

@@ -7,6 +7,9 @@ mod crash;
 mod file;
 mod group_commit;
 mod history;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod power;
 mod random;
+mod sealed;
 mod support;
 mod watches;

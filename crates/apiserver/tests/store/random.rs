@@ -31,9 +31,15 @@ enum Step {
         watcher: u8,
         bookmark: bool,
     },
+    /// The watcher is told a bookmark and goes on.
+    Bookmark {
+        watcher: u8,
+    },
     Compact {
         behind: u8,
     },
+    /// The store is closed and opened again, if it is one that lasts.
+    Reopen,
     /// Reads at a revision so far back.
     Read {
         back: u8,
@@ -48,7 +54,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop::collection::vec((0..6_u8, any::<u8>()), 1..12).prop_map(Step::Transaction),
         5 => (0..3_u8, 0..8_u8).prop_map(|(watcher, most)| Step::Take { watcher, most }),
         2 => (0..3_u8, any::<bool>()).prop_map(|(watcher, bookmark)| Step::Disconnect { watcher, bookmark }),
+        2 => (0..3_u8).prop_map(|watcher| Step::Bookmark { watcher }),
         1 => (0..20_u8).prop_map(|behind| Step::Compact { behind }),
+        1 => Just(Step::Reopen),
         2 => (0..30_u8, 1..4_u8).prop_map(|(back, page)| Step::Read { back, page }),
     ]
 }
@@ -59,9 +67,10 @@ fn key(number: u8) -> String {
 
 type State = BTreeMap<String, (String, Revision)>;
 
-/// What the store should be: every state that it ever had.
+/// What the store should be: every state that it ever had, and the key that changed to make it.
 struct Model {
     states: Vec<State>,
+    changed: Vec<String>,
     floor: usize,
 }
 
@@ -82,6 +91,13 @@ impl Model {
             None => next.remove(key),
         };
         self.states.push(next);
+        self.changed.push(key.to_owned());
+    }
+
+    /// The first change in a scope above a revision.
+    fn next_in(&self, scope: &Scope, after: Revision) -> Option<Revision> {
+        let mut changes = (1..).zip(&self.changed).skip(after.0 as usize);
+        changes.find(|(_, key)| scope.contains(key)).map(|(revision, _)| Revision(revision))
     }
 
     fn expects(&self, key: &str, choice: u8) -> (Expect, bool) {
@@ -106,8 +122,9 @@ struct Client {
 }
 
 impl Client {
-    fn follow(&mut self, event: &Arc<Event>) {
-        assert!(event.revision > self.seen, "{} after {}", event.revision, self.seen);
+    fn follow(&mut self, model: &Model, event: &Arc<Event>) {
+        // The log's next change, none left out and none twice.
+        assert_eq!(Some(event.revision), model.next_in(&self.scope, self.seen), "after {}", self.seen);
         assert!(self.scope.contains(&event.key));
         self.seen = event.revision;
         let before = self.copy.get(&*event.key).cloned();
@@ -119,6 +136,14 @@ impl Client {
         };
     }
 
+    /// Believes that there is nothing to be told up to a revision.
+    fn believe(&mut self, model: &Model, revision: Revision) {
+        assert!(revision >= self.seen, "back from {} to {revision}", self.seen);
+        let next = model.next_in(&self.scope, self.seen);
+        assert!(next.is_none_or(|next| next > revision), "{next:?} was not told before {revision}");
+        self.seen = revision;
+    }
+
     async fn relist(&mut self, bench: &Bench) {
         let page = bench.store.list(Query::all(self.scope.clone())).await.unwrap();
         self.copy = page.items.iter().map(|item| (item.key.to_string(), text(&item.value))).collect();
@@ -126,7 +151,7 @@ impl Client {
         self.relisted += 1;
     }
 
-    async fn take(&mut self, bench: &Bench, most: usize) {
+    async fn take(&mut self, bench: &Bench, model: &Model, most: usize) {
         for _ in 0..most {
             if self.watch.is_none() {
                 match bench.store.watch(self.scope.clone(), self.seen) {
@@ -139,12 +164,13 @@ impl Client {
                 }
             }
             match self.watch.as_mut().unwrap().next_ready().await {
-                Ok(Some(event)) => self.follow(&event),
+                Ok(Some(event)) => self.follow(model, &event),
                 Ok(None) => return,
                 Err(Error::Lagged { resume }) => {
-                    assert_eq!(resume, self.seen);
+                    self.believe(model, resume);
                     self.watch = None;
                 }
+                Err(Error::Closed) => self.watch = None,
                 Err(Error::Compacted { .. }) => {
                     self.watch = None;
                     self.relist(bench).await;
@@ -215,8 +241,8 @@ async fn read(bench: &Bench, model: &Model, back: u8, page: u8) {
     assert!(revision >= model.floor);
 }
 
-async fn run(bench: &Bench, steps: &[Step]) {
-    let mut model = Model { states: vec![State::new()], floor: 0 };
+async fn run(bench: &mut Bench, steps: &[Step]) {
+    let mut model = Model { states: vec![State::new()], changed: Vec::new(), floor: 0 };
     let scopes = [Scope::prefix(""), Scope::prefix("/odd/"), Scope::key(key(2))];
     let mut clients = scopes.map(|scope| Client {
         scope,
@@ -230,16 +256,24 @@ async fn run(bench: &Bench, steps: &[Step]) {
             Step::Put { .. } | Step::Delete { .. } | Step::Transaction(_) => {
                 write(bench, &mut model, step).await
             }
-            Step::Take { watcher, most } => clients[usize::from(*watcher)].take(bench, (*most).into()).await,
+            Step::Take { watcher, most } => {
+                clients[usize::from(*watcher)].take(bench, &model, (*most).into()).await;
+            }
             Step::Disconnect { watcher, bookmark } => {
                 let client = &mut clients[usize::from(*watcher)];
                 if let Some(watch) = client.watch.take()
                     && *bookmark
                 {
-                    assert!(watch.progress() >= client.seen);
-                    client.seen = watch.progress();
+                    client.believe(&model, watch.progress());
                 }
             }
+            Step::Bookmark { watcher } => {
+                let client = &mut clients[usize::from(*watcher)];
+                if let Some(bookmark) = client.watch.as_ref().map(Watch::progress) {
+                    client.believe(&model, bookmark);
+                }
+            }
+            Step::Reopen => bench.reopen(),
             Step::Compact { behind } => {
                 let floor = model.head().saturating_sub((*behind).into());
                 bench.store.compact(Revision(floor as i64)).await.unwrap();
@@ -249,7 +283,7 @@ async fn run(bench: &Bench, steps: &[Step]) {
         }
     }
     for client in &mut clients {
-        client.take(bench, 10_000).await;
+        client.take(bench, &model, 10_000).await;
         let expected: BTreeMap<String, String> = model
             .now()
             .iter()
@@ -268,8 +302,8 @@ proptest! {
     #[test]
     fn a_client_that_resumes_ends_with_what_the_store_has(steps in prop::collection::vec(step(), 1..150)) {
         let options = Options { watch_buffer: 6, ..Options::default() };
-        for bench in benches(&options) {
-            runtime().block_on(run(&bench, &steps));
+        for mut bench in benches(&options) {
+            runtime().block_on(run(&mut bench, &steps));
         }
     }
 }

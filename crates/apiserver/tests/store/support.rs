@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apiserver::store::{
-    Commit, Error, Event, Expect, MemoryStore, Options, Query, Revision, Scope, SqliteStore, Store, Watch,
-    Write,
+    Commit, Error, Event, Expect, Key, Keyring, MemoryStore, Options, Query, Revision, Scope, Seal,
+    SqliteStore, Store, Watch, Write,
 };
-use clock::{Clock, ManualClock};
+use clock::{Clock, ManualClock, SeededEntropy, SystemEntropy};
 use jiff::Timestamp;
 use tempfile::TempDir;
 
@@ -15,6 +15,7 @@ pub(crate) struct Bench {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
     directory: Option<TempDir>,
+    options: Options,
 }
 
 pub(crate) fn clock() -> Arc<ManualClock> {
@@ -26,16 +27,34 @@ pub(crate) fn benches(options: &Options) -> Vec<Bench> {
     let directory = || TempDir::new().unwrap();
     let sqlite = |name, options: Options| {
         let (clock, directory) = (clock(), directory());
-        let store = Arc::new(SqliteStore::open(directory.path(), options, clock.clone()).unwrap());
-        Bench { name, store, clock, directory: Some(directory) }
+        let store = Arc::new(SqliteStore::open(directory.path(), options.clone(), clock.clone()).unwrap());
+        Bench { name, store, clock, directory: Some(directory), options }
     };
     let memory_clock = clock();
     let memory = Arc::new(MemoryStore::new(options.clone(), memory_clock.clone()));
     vec![
-        Bench { name: "memory", store: memory, clock: memory_clock, directory: None },
+        Bench {
+            name: "memory",
+            store: memory,
+            clock: memory_clock,
+            directory: None,
+            options: options.clone(),
+        },
         sqlite("sqlite", options.clone()),
         sqlite("sqlite, forgetful", Options { recent_events: 2, ..options.clone() }),
+        sqlite("sqlite, sealed", Options { recent_events: 2, seal: seal(&["a"], ""), ..options.clone() }),
     ]
+}
+
+/// Seals what begins with a prefix, with keys of these names.
+pub(crate) fn seal(ids: &[&str], prefix: &str) -> Arc<Seal> {
+    Arc::new(Seal::new(ring(ids), vec![Scope::prefix(prefix)], Box::new(SystemEntropy)))
+}
+
+/// Keys of these names. One name is always the same key.
+pub(crate) fn ring(ids: &[&str]) -> Keyring {
+    let key = |id: &&str| Key::generate(id, &mut SeededEntropy::new(id.bytes().map(u64::from).sum()));
+    Keyring::new(ids.iter().map(key).collect())
 }
 
 /// Runs a test against every backend.
@@ -74,6 +93,16 @@ impl Bench {
 
     pub(crate) async fn value(&self, key: &str, at: Option<Revision>) -> Result<Option<String>, Error> {
         Ok(self.store.get(key, at).await?.map(|found| text(&found.value)))
+    }
+
+    /// Closes the store and opens it again. One in memory stays as it is.
+    pub(crate) fn reopen(&mut self) {
+        if let Some(directory) = &self.directory {
+            let (options, clock) = (self.options.clone(), self.clock.clone());
+            // Something else in its place: only then is it closed.
+            self.store = Arc::new(MemoryStore::new(options.clone(), clock.clone()));
+            self.store = Arc::new(SqliteStore::open(directory.path(), options, clock).unwrap());
+        }
     }
 
     pub(crate) fn pass(&self, seconds: u64) -> Timestamp {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use super::sync_directory;
 use crate::store::Error;
 
 /// A data directory that no other process uses. The operating system frees it with the process, however it ends.
@@ -15,8 +16,11 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes a directory, and makes it if need be, for this user's eyes only: Secrets are in there.
     pub(super) fn take(directory: &Path, now: Timestamp) -> Result<Self, Error> {
-        make_private(directory).map_err(Error::file("making", directory))?;
         let path = directory.join("lock");
+        // It is only made in a directory that is durable.
+        if !path.exists() {
+            make_durable(directory)?;
+        }
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = opened.map_err(Error::file("opening", &path))?;
         match file.try_lock() {
@@ -54,6 +58,30 @@ impl Drop for Lock {
         // Closing the file would not do: a process that is being started holds a copy of it for a moment. If this
         // fails, the lock goes with the last copy.
         let _ = self.file.unlock();
+    }
+}
+
+/// Makes a directory and those above it that are missing, so that a power loss does not take their names away.
+fn make_durable(directory: &Path) -> Result<(), Error> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
+    if let Some(there) = directory.ancestors().nth(missing.len()) {
+        // A process may have made it and been killed before it came further. It may as well be somebody else's, where
+        // only trying is possible.
+        let _ = sync_above(there);
+    }
+    for path in missing.into_iter().rev() {
+        make_private(path).map_err(Error::file("making", path))?;
+        sync_above(path)?;
+    }
+    Ok(())
+}
+
+fn sync_above(path: &Path) -> Result<(), Error> {
+    match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => sync_directory(Path::new(".")),
+        Some(above) => sync_directory(above),
+        None => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::rows;
 use crate::store::watch::{History, Stretch};
-use crate::store::{Answer, Error, Revision, Scope};
+use crate::store::{Answer, Error, Revision, Scope, Seal};
 
 /// Connections that stay open between reads.
 const KEPT: usize = 2;
@@ -14,13 +14,14 @@ const KEPT: usize = 2;
 #[derive(Debug)]
 pub(super) struct Reader {
     path: PathBuf,
+    seal: Arc<Seal>,
     /// None once the store is closed: watches may outlive it, connections must not.
     idle: Arc<Mutex<Option<Vec<Connection>>>>,
 }
 
 impl Reader {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Reader { path, idle: Arc::new(Mutex::new(Some(Vec::new()))) }
+    pub(super) fn new(path: PathBuf, seal: Arc<Seal>) -> Self {
+        Reader { path, seal, idle: Arc::new(Mutex::new(Some(Vec::new()))) }
     }
 
     /// Closes the file, as soon as reads that are under way have ended.
@@ -77,7 +78,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 impl History for Reader {
     fn read<'a>(&'a self, scope: &'a Scope, after: Revision, most: Revision) -> Answer<'a, Stretch> {
-        let scope = scope.clone();
-        Box::pin(self.read(move |snapshot| rows::stretch(snapshot, &scope, after, most)))
+        let (scope, seal) = (scope.clone(), self.seal.clone());
+        Box::pin(self.read(move |snapshot| rows::stretch(snapshot, &scope, after, most, &seal)))
     }
 }

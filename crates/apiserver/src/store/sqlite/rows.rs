@@ -8,15 +8,16 @@ use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::store::seal::Unreadable;
 use crate::store::trim::Mark;
 use crate::store::view::Origin;
 use crate::store::watch::Stretch;
-use crate::store::{Error, Event, Page, Query, Revision, Scope, Stored, View};
+use crate::store::{Error, Event, Page, Query, Revision, Scope, Seal, Stored, View};
 
 /// Rows of the log that are read in one go.
 const STRETCH: i64 = 1000;
 
-const OBJECT: &str = "o.key, o.value, o.created, o.revision, o.expires";
+const OBJECT: &str = "o.key, o.value, o.created, o.revision, o.expires, o.sealed";
 
 /// A named number of the file.
 pub(super) fn counter(connection: &Connection, name: &str) -> Result<i64, Error> {
@@ -38,8 +39,9 @@ pub(super) fn floor(connection: &Connection) -> Result<Revision, Error> {
 }
 
 /// The present, from the file.
-pub(super) fn load(connection: &Connection) -> Result<View, Error> {
-    Ok(View::new(origin(connection)?, objects(connection).map_err(Error::storage("loading the store"))?))
+pub(super) fn load(connection: &Connection, seal: &Seal) -> Result<View, Error> {
+    let objects = objects(connection, seal).map_err(Error::storage("loading the store"))?;
+    Ok(View::new(origin(connection)?, objects))
 }
 
 /// The newest revision and what goes with it. Its row is gone if it was a deletion that is below the floor by now.
@@ -56,10 +58,10 @@ pub(super) fn origin(connection: &Connection) -> Result<Origin, Error> {
     Ok(Origin { head, floor, time, superseded: superseded.max(forgotten), forgotten })
 }
 
-fn objects(connection: &Connection) -> rusqlite::Result<OrdMap<Arc<str>, Arc<Stored>>> {
+fn objects(connection: &Connection, seal: &Seal) -> rusqlite::Result<OrdMap<Arc<str>, Arc<Stored>>> {
     let sql = format!("SELECT {OBJECT} FROM current c JOIN log o ON o.revision = c.revision ORDER BY c.key");
     let mut statement = connection.prepare(&sql)?;
-    let rows = statement.query_map([], |row| object(row, 0))?;
+    let rows = statement.query_map([], |row| object(row, 0, seal))?;
     rows.map(|row| row.map(|object| (object.key.clone(), object))).collect()
 }
 
@@ -69,25 +71,43 @@ fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
         .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, milliseconds))
 }
 
-/// The object in the five columns from `first` on.
-fn object(row: &Row<'_>, first: usize) -> rusqlite::Result<Arc<Stored>> {
+/// The object in the six columns from `first` on.
+fn object(row: &Row<'_>, first: usize, seal: &Seal) -> rusqlite::Result<Arc<Stored>> {
+    let (key, modified) = (row.get(first)?, Revision(row.get(first + 3)?));
+    let value = seal.open(row.get(first + 5)?, &key, modified, row.get(first + 1)?);
+    let value = value.map_err(|why| unreadable(first + 1, why))?;
     let expires: Option<i64> = row.get(first + 4)?;
     Ok(Arc::new(Stored {
-        key: row.get(first)?,
-        value: Bytes::from(row.get::<_, Vec<u8>>(first + 1)?),
+        key,
+        value: Bytes::from(value),
         created: Revision(row.get(first + 2)?),
-        modified: Revision(row.get(first + 3)?),
+        modified,
         expires: expires.map(|_| time(row, first + 4)).transpose()?,
     }))
 }
 
-/// A page of a list at an older revision, from the log.
-pub(super) fn page(connection: &Connection, query: &Query, revision: Revision) -> Result<Page, Error> {
-    refuse_compacted(connection, revision)?;
-    page_rows(connection, query, revision).map_err(Error::storage("listing an older revision"))
+/// As an error of the database's: [`Error::storage`] tells it from others.
+pub(super) fn unreadable(column: usize, why: Unreadable) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Blob, Box::new(why))
 }
 
-fn page_rows(connection: &Connection, query: &Query, revision: Revision) -> rusqlite::Result<Page> {
+/// A page of a list at an older revision, from the log.
+pub(super) fn page(
+    connection: &Connection,
+    query: &Query,
+    revision: Revision,
+    seal: &Seal,
+) -> Result<Page, Error> {
+    refuse_compacted(connection, revision)?;
+    page_rows(connection, query, revision, seal).map_err(Error::storage("listing an older revision"))
+}
+
+fn page_rows(
+    connection: &Connection,
+    query: &Query,
+    revision: Revision,
+    seal: &Seal,
+) -> rusqlite::Result<Page> {
     let after = query.after.as_deref().unwrap_or("");
     // Each key's last row at the revision; the start is inclusive, `after` exclusive.
     let from = "FROM log o WHERE o.key >= ?1 AND o.key < ?2 AND (?3 = '' OR o.key > ?3) AND o.revision <= ?4
@@ -103,14 +123,14 @@ fn page_rows(connection: &Connection, query: &Query, revision: Revision) -> rusq
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement.query_map(
         params![query.scope.start().max(after), end(&query.scope), after, revision.0, most],
-        |row| object(row, 0),
+        |row| object(row, 0, seal),
     )?;
     let items = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(Page { remaining: total - items.len(), items, revision })
 }
 
 /// The text after all keys of a scope. A blob sorts after every text.
-fn end(scope: &Scope) -> Value {
+pub(super) fn end(scope: &Scope) -> Value {
     scope.end().map_or(Value::Blob(Vec::new()), Value::Text)
 }
 
@@ -120,6 +140,7 @@ pub(super) fn stretch(
     scope: &Scope,
     after: Revision,
     most: Revision,
+    seal: &Seal,
 ) -> Result<Stretch, Error> {
     refuse_compacted(connection, after)?;
     let reading = || Error::storage("reading the log");
@@ -130,7 +151,7 @@ pub(super) fn stretch(
     let Some(through) = through.map(Revision) else {
         return Ok(Stretch { events: Vec::new(), through: after });
     };
-    let events = events(connection, scope, after, through).map_err(reading())?;
+    let events = events(connection, scope, after, through, seal).map_err(reading())?;
     Ok(Stretch { events, through })
 }
 
@@ -139,11 +160,12 @@ fn events(
     scope: &Scope,
     after: Revision,
     through: Revision,
+    seal: &Seal,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
     // The unary plus keeps the planner on the revisions: a stretch is short, a scope may be everything.
     let mut statement = connection.prepare_cached(
-        "SELECT o.key, o.value, o.created, o.revision, o.expires,
-                p.key, p.value, p.created, p.revision, p.expires, o.time, o.superseded
+        "SELECT o.key, o.value, o.created, o.revision, o.expires, o.sealed,
+                p.key, p.value, p.created, p.revision, p.expires, p.sealed, o.time, o.superseded
          FROM log o LEFT JOIN log p ON p.revision = o.previous
          WHERE o.revision > ?1 AND o.revision <= ?2 AND +o.key >= ?3 AND +o.key < ?4
          ORDER BY o.revision",
@@ -154,10 +176,10 @@ fn events(
         Ok(Arc::new(Event {
             revision: Revision(row.get(3)?),
             key: row.get(0)?,
-            time: time(row, 10)?,
-            previous: there(6)?.then(|| object(row, 5)).transpose()?,
-            current: there(1)?.then(|| object(row, 0)).transpose()?,
-            superseded: row.get(11)?,
+            time: time(row, 12)?,
+            previous: there(7)?.then(|| object(row, 6, seal)).transpose()?,
+            current: there(1)?.then(|| object(row, 0, seal)).transpose()?,
+            superseded: row.get(13)?,
         }))
     })?;
     rows.collect()

@@ -11,6 +11,9 @@ use crate::store::Error;
 /// Marks the file as ours: "hrds".
 const APPLICATION: i64 = 0x6872_6473;
 
+/// How long to wait for another process that looks into the file.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Each script takes the file from the version that is its index to the next one. Published scripts never change.
 const MIGRATIONS: &[&str] = &[
     // 1: the log, where each key's present object is in it, and counters.
@@ -33,26 +36,59 @@ const MIGRATIONS: &[&str] = &[
      CREATE TABLE current (key TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT, WITHOUT ROWID;
      CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
      INSERT INTO counter VALUES ('floor', 0), ('swept', 0), ('forgotten', 0), ('reserved', 0);",
+    // 2: sealed values.
+    //
+    // `sealed` names the key that the row's value is sealed with; it is null where the value is as it is. A key's proof
+    // shows whether a key of that name is the same one.
+    "ALTER TABLE log ADD COLUMN sealed TEXT;
+     CREATE INDEX log_by_seal ON log (sealed, key, revision) WHERE sealed IS NOT NULL;
+     CREATE TABLE sealing_key (id TEXT PRIMARY KEY, proof BLOB NOT NULL) STRICT, WITHOUT ROWID;",
 ];
+
+/// The version that this program writes.
+const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// Opens the database for writing and brings it up to date; makes it if it is not there.
 pub(super) fn open(path: &Path, quota: Option<u64>) -> Result<Connection, Error> {
     touch_private(path).map_err(Error::file("opening", path))?;
     let mut connection = Connection::open(path).map_err(Error::storage("opening the store"))?;
-    let opening = Error::storage("setting up the store");
-    configure(&connection).map_err(|error| match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase) => Error::NotAStore { path: path.to_owned() },
-        _ => opening(error),
-    })?;
-    migrate(&mut connection, path)?;
+    connection.busy_timeout(PATIENCE).map_err(Error::storage("setting up the store"))?;
+    // Before anything is set: that would already change the file of a newer program.
+    let found = version(&connection, path)?;
+    if found > LATEST {
+        return Err(Error::NewerSchema { found, known: LATEST });
+    }
+    configure(&connection).map_err(Error::storage("setting up the store"))?;
+    migrate(&mut connection, found)?;
     if let Some(quota) = quota {
         limit(&connection, quota).map_err(Error::storage("setting the store's quota"))?;
     }
     Ok(connection)
 }
 
+/// Opens a database that is there, to look at it beside a server that may be using it. One of an older version is not
+/// migrated: that is for its owner to do.
+///
+/// # Errors
+/// [`Error::NotAStore`] if there is none, [`Error::NewerSchema`] and [`Error::OlderSchema`] by its version.
+pub(super) fn look(path: &Path) -> Result<Connection, Error> {
+    if !path.exists() {
+        return Err(Error::NotAStore { path: path.to_owned() });
+    }
+    let connection = Connection::open(path).map_err(Error::storage("opening the store"))?;
+    let set = connection.busy_timeout(PATIENCE);
+    set.and_then(|()| connection.pragma_update(None, "query_only", true))
+        .map_err(Error::storage("setting up the store"))?;
+    match version(&connection, path)? {
+        0 => Err(Error::NotAStore { path: path.to_owned() }),
+        found if found > LATEST => Err(Error::NewerSchema { found, known: LATEST }),
+        found if found < LATEST => Err(Error::OlderSchema { found, known: LATEST }),
+        _ => Ok(connection),
+    }
+}
+
 /// Makes the file with rights for its owner only; SQLite gives its side files the same.
-fn touch_private(path: &Path) -> std::io::Result<()> {
+pub(super) fn touch_private(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -61,7 +97,6 @@ fn touch_private(path: &Path) -> std::io::Result<()> {
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::from_secs(10))?;
     // Only heeded before the first table, so it comes first of all.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -79,12 +114,7 @@ fn limit(connection: &Connection, quota: u64) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let found = version(connection, path)?;
-    if found > known {
-        return Err(Error::NewerSchema { found, known });
-    }
+fn migrate(connection: &mut Connection, found: i64) -> Result<(), Error> {
     for (version, script) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
         let migrated =
             connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|step| {

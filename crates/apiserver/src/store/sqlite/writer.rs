@@ -7,10 +7,11 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::lock::Lock;
+use super::reseal::{self, Resealing};
 use super::rows;
 use crate::store::core::Core;
 use crate::store::draft::Draft;
-use crate::store::{Commit, Error, Event, Revision, Write};
+use crate::store::{Commit, Error, Event, Keyring, Revision, Seal, Write};
 
 /// One commit holds requests until there are so many of them, or so many bytes in them.
 const BATCH_REQUESTS: usize = 512;
@@ -41,13 +42,22 @@ pub(super) enum Request {
     Sweep {
         answer: Reply<bool>,
     },
+    /// Seal with the first of these keys from now on.
+    Adopt {
+        keys: Keyring,
+        answer: Reply<()>,
+    },
+    /// Bring some of the older values under the present key; says whether there is more.
+    Reseal {
+        answer: Reply<bool>,
+    },
 }
 
 impl Request {
     fn bytes(&self) -> usize {
         match self {
             Request::Write { transaction, .. } => transaction.iter().map(Write::bytes).sum(),
-            Request::Raise { .. } | Request::Sweep { .. } => 0,
+            _ => 0,
         }
     }
 }
@@ -58,6 +68,7 @@ pub(super) struct Writer {
     clock: Arc<dyn Clock>,
     /// No revision above this has been given out by this file, nor can be without raising it first.
     reserved: i64,
+    resealing: Resealing,
     /// Held as long as something may be written. Fields are dropped in order: the connection goes before.
     _lock: Lock,
 }
@@ -79,7 +90,7 @@ impl Writer {
         lock: Lock,
     ) -> Result<Self, Error> {
         let reserved = rows::counter(&connection, "reserved")?;
-        Ok(Writer { connection, core, clock, reserved, _lock: lock })
+        Ok(Writer { connection, core, clock, reserved, resealing: Resealing::default(), _lock: lock })
     }
 
     /// Works until nobody can ask any more.
@@ -133,7 +144,7 @@ impl Writer {
         if reserved != self.reserved {
             rows::set_counter(&transaction, "reserved", reserved)?;
         }
-        append(&transaction, &draft.events)?;
+        append(&transaction, &draft.events, &self.core.options.seal)?;
         transaction.commit()?;
         self.reserved = reserved;
         Ok(())
@@ -152,6 +163,14 @@ impl Writer {
                 });
                 drop(answer.send(result));
             }
+            Request::Adopt { keys, answer } => {
+                let adopted = reseal::adopt(&self.connection, &self.core.options.seal, &keys);
+                self.resealing = Resealing::default();
+                drop(answer.send(adopted));
+            }
+            Request::Reseal { answer } => {
+                drop(answer.send(self.resealing.step(&mut self.connection, &self.core.options.seal)));
+            }
         }
     }
 
@@ -169,16 +188,18 @@ impl Writer {
     }
 }
 
-fn append(transaction: &Transaction<'_>, events: &[Arc<Event>]) -> rusqlite::Result<()> {
+fn append(transaction: &Transaction<'_>, events: &[Arc<Event>], seal: &Seal) -> rusqlite::Result<()> {
     let mut log = transaction.prepare_cached(
-        "INSERT INTO log (revision, previous, created, time, expires, superseded, key, value)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO log (revision, previous, created, time, expires, superseded, key, value, sealed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     let mut put = transaction.prepare_cached("REPLACE INTO current (key, revision) VALUES (?1, ?2)")?;
     let mut remove = transaction.prepare_cached("DELETE FROM current WHERE key = ?1")?;
     for event in events {
         let current = event.current.as_ref();
         let object = current.or(event.previous.as_ref());
+        let sealed = current.and_then(|current| seal.seal(&event.key, event.revision, &current.value));
+        let plain = current.map(|current| &*current.value);
         log.execute(params![
             event.revision.0,
             event.previous.as_ref().map_or(0, |previous| previous.modified.0),
@@ -187,7 +208,8 @@ fn append(transaction: &Transaction<'_>, events: &[Arc<Event>]) -> rusqlite::Res
             current.and_then(|current| current.expires).map(jiff::Timestamp::as_millisecond),
             event.superseded,
             &*event.key,
-            current.map(|current| &*current.value),
+            sealed.as_ref().map(|sealed| &*sealed.value).or(plain),
+            sealed.as_ref().map(|sealed| &*sealed.id),
         ])?;
         match current {
             Some(_) => put.execute(params![&*event.key, event.revision.0])?,
@@ -235,7 +257,7 @@ fn sweep(connection: &mut Connection) -> rusqlite::Result<(bool, i64)> {
 }
 
 /// Gives free pages back to the file system, some at a time; the rest of them is reused.
-fn give_back(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn give_back(connection: &Connection) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({SWEEP_PAGES})"))?;
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}

@@ -1,0 +1,203 @@
+//! One connection: HTTP/1.1 or HTTP/2 within limits, and an end that lets requests finish.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use ::http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::gather::{Sender, gather};
+use super::patience::{Patient, Streams, Tracked};
+use super::{Api, Certificates, Settings};
+use crate::audit::Peer;
+
+/// Why a connection ended.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// How often a silent HTTP/2 connection is asked whether it lives, and how long it may take to say so.
+const ALIVE: Duration = Duration::from_secs(30);
+
+/// As many requests on one connection as Go's server allows: a client with more watches opens another.
+const STREAMS: u32 = 250;
+
+/// The most bytes of a request's line and headers, and the most headers: a token or a long selector is among them, a
+/// client certificate is not.
+const HEAD: u32 = 64 * 1024;
+const HEADERS: usize = 100;
+
+/// How many requests a client may begin and take back at once, until its connection is cut.
+const RESETS: usize = 100;
+
+/// What is kept of an answer for a client that does not read it.
+const SEND_BUFFER: usize = 256 * 1024;
+
+/// The window of a stream, as upstream has it: a usual list goes out without waiting.
+const WINDOW: u32 = 256 * 1024;
+
+/// The requests of a connection.
+#[derive(Debug, Default)]
+struct Activity {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// A request that is not answered to its end yet.
+struct Active(Arc<Activity>);
+
+impl Active {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.begun.fetch_add(1, Ordering::Relaxed);
+        Active(activity.clone())
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Activity {
+    /// How many requests there have been, if there is none now.
+    fn quiet(&self) -> Option<u64> {
+        let begun = self.begun.load(Ordering::Relaxed);
+        (self.ended.load(Ordering::Relaxed) == begun).then_some(begun)
+    }
+}
+
+/// Waits until a connection was without requests for a while.
+async fn idle(activity: &Activity, most: Duration) {
+    let mut seen = None;
+    loop {
+        tokio::time::sleep(most / 2).await;
+        let quiet = activity.quiet();
+        if quiet.is_some() && quiet == seen {
+            return;
+        }
+        seen = quiet;
+    }
+}
+
+/// Serves one connection to its end, whatever it runs over. `certificates` are those of the client, verified. A
+/// connection that is not used, or whose client does not read, is ended.
+pub async fn serve<S>(api: Api, stream: S, certificates: Certificates)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    serve_from(api, stream, certificates, None).await;
+}
+
+/// The same, for a client whose address is known.
+pub(super) async fn serve_from<S>(api: Api, stream: S, certificates: Certificates, peer: Option<SocketAddr>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let this = api.clone();
+    let activity = Arc::<Activity>::default();
+    let of_requests = activity.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(certificates.clone());
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(Peer(peer));
+        }
+        let (api, active) = (api.clone(), Active::begin(&of_requests));
+        async move {
+            let response = api.handle(request).await;
+            Ok::<_, Infallible>(response.map(|body| Tracked::new(body.until_end(active))))
+        }
+    });
+    let settings = this.settings();
+    let builder = builder(settings);
+    let (stream, sender) = gather(Patient::new(stream, settings.stalled));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        biased;
+        ended = in_turns(connection.as_mut(), &sender) => ended,
+        () = async { tokio::select! { biased; () = this.closed() => {}, () = idle(&activity, settings.idle) => {} } } => {
+            connection.as_mut().graceful_shutdown();
+            in_turns(connection, &sender).await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "a connection ended early");
+    }
+}
+
+/// A connection that sends what it has written whenever it has no more to write.
+async fn in_turns<S, C>(mut connection: Pin<&mut C>, sender: &Sender<S>) -> Result<(), Error>
+where
+    S: AsyncWrite + Unpin,
+    C: Future<Output = Result<(), Error>>,
+{
+    poll_fn(|context| {
+        let turn = connection.as_mut().poll(context);
+        match sender.poll_send(context) {
+            // A connection that is over has nobody else to tell.
+            Poll::Ready(Err(error)) if turn.is_pending() => Poll::Ready(Err(error.into())),
+            _ => turn,
+        }
+    })
+    .await
+}
+
+fn builder(settings: &Settings) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(Streams { patience: settings.stalled });
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(settings.idle)
+        .max_buf_size(HEAD as usize)
+        .max_headers(HEADERS);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(ALIVE)
+        .keep_alive_timeout(ALIVE)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD)
+        .max_pending_accept_reset_streams(RESETS)
+        .max_local_error_reset_streams(RESETS)
+        .max_send_buf_size(SEND_BUFFER)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW * 16);
+    builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_connection_without_requests_is_idle() {
+        let (activity, most) = (Arc::<Activity>::default(), Duration::from_secs(90));
+        let soon = Duration::from_secs(91);
+        tokio::time::timeout(soon, idle(&activity, most)).await.expect("it is idle from the start");
+        let watching = Active::begin(&activity);
+        assert!(tokio::time::timeout(most * 20, idle(&activity, most)).await.is_err());
+        drop(watching);
+        tokio::time::timeout(soon, idle(&activity, most)).await.expect("it is idle again");
+        // One request now and then keeps it.
+        let often = async {
+            loop {
+                drop(Active::begin(&activity));
+                tokio::time::sleep(Duration::from_secs(40)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = idle(&activity, most) => panic!("it is in use"),
+            () = often => {}
+            () = tokio::time::sleep(most * 20) => {}
+        }
+    }
+}

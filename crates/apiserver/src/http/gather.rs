@@ -1,0 +1,144 @@
+//! Small writes of one connection, sent together.
+//!
+//! HTTP/2 writes and flushes every frame by itself: an event for each of a hundred watches would be a hundred TLS
+//! records and a hundred system calls. Here they gather until the connection has done all it can do at the moment.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// So many bytes gather before they are sent in any case.
+const MOST: usize = 64 * 1024;
+
+/// What a connection writes to. Flushing it does nothing: see [`Sender`].
+#[derive(Debug)]
+pub(super) struct Gathering<S>(Arc<Mutex<Shared<S>>>);
+
+/// Sends what has gathered.
+#[derive(Debug)]
+pub(super) struct Sender<S>(Arc<Mutex<Shared<S>>>);
+
+#[derive(Debug)]
+struct Shared<S> {
+    stream: S,
+    gathered: Vec<u8>,
+    sent: usize,
+}
+
+/// A stream that gathers, and what has to be asked to send at the end of every turn.
+pub(super) fn gather<S>(stream: S) -> (Gathering<S>, Sender<S>) {
+    let shared = Arc::new(Mutex::new(Shared { stream, gathered: Vec::new(), sent: 0 }));
+    (Gathering(shared.clone()), Sender(shared))
+}
+
+/// Never contended: both halves are used by the one task of a connection.
+fn lock<S>(shared: &Mutex<Shared<S>>) -> MutexGuard<'_, Shared<S>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S: AsyncWrite + Unpin> Shared<S> {
+    /// Writes all that has gathered.
+    fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.gathered.len() {
+            let rest = &self.gathered[self.sent..];
+            match ready!(Pin::new(&mut self.stream).poll_write(context, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.sent += written,
+            }
+        }
+        // Most connections are idle most of the time: they keep nothing.
+        self.gathered = Vec::new();
+        self.sent = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write_out(context))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Sender<S> {
+    /// Sends all that has gathered.
+    pub(super) fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        lock(&self.0).poll_send(context)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut shared = lock(&self.0);
+        if shared.gathered.len() >= MOST {
+            ready!(shared.poll_write_out(context))?;
+        }
+        shared.gathered.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut shared = lock(&self.0);
+        ready!(shared.poll_send(context))?;
+        Pin::new(&mut shared.stream).poll_shutdown(context)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Gathering<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut lock(&self.0).stream).poll_read(context, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn writes_go_out_together_when_they_are_sent() {
+        let (near, mut far) = tokio::io::duplex(1024);
+        let (mut stream, sender) = gather(near);
+        for part in ["one ", "two ", "three"] {
+            stream.write_all(part.as_bytes()).await.unwrap();
+            stream.flush().await.unwrap();
+        }
+        let mut received = [0; 64];
+        let early = tokio::time::timeout(std::time::Duration::ZERO, far.read(&mut received)).await;
+        assert!(early.is_err());
+        poll_fn(|context| sender.poll_send(context)).await.unwrap();
+        let length = far.read(&mut received).await.unwrap();
+        assert_eq!(&received[..length], b"one two three");
+    }
+
+    #[tokio::test]
+    async fn no_more_gathers_than_the_most() {
+        let (near, mut far) = tokio::io::duplex(16);
+        let (mut stream, sender) = gather(near);
+        let piece = [7; 16 * 1024];
+        let writer = async {
+            for _ in 0..100 {
+                stream.write_all(&piece).await.unwrap();
+                assert!(lock(&sender.0).gathered.len() < MOST + piece.len());
+            }
+            stream.shutdown().await.unwrap();
+        };
+        let mut received = Vec::new();
+        let reader = far.read_to_end(&mut received);
+        let ((), read) = tokio::join!(writer, reader);
+        assert_eq!(read.unwrap(), 100 * piece.len());
+        assert!(received.iter().all(|byte| *byte == 7));
+    }
+}

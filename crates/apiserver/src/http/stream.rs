@@ -1,0 +1,240 @@
+//! Watches as streams of bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use clock::Entropy;
+use futures_util::{FutureExt, Stream, stream};
+use kubeapi::media::Format;
+use kubeapi::request::ListOptions;
+use kubeapi::{Status, proto};
+use prometheus_client::metrics::counter::Counter;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Sleep;
+
+use super::metrics::Counted;
+use super::negotiated::Wanted;
+use super::quota::Held;
+use crate::server::{Server, Told, WatchEvent, Watching};
+
+/// How long a watch without a wish lasts: at least this, and up to twice as long, so that not all end at once.
+const SHORTEST: Duration = Duration::from_secs(1800);
+
+/// About how often a bookmark is given: as often as upstream does.
+const BOOKMARKS: Duration = Duration::from_secs(60);
+/// One bookmark comes this long before the end, so that who watches can go on from there.
+const BEFORE_END: Duration = Duration::from_secs(2);
+
+/// Events that are there already go out together, up to about this many bytes.
+const BATCH: usize = 64 * 1024;
+
+/// A watch on its way to a client. It goes on only as fast as the client reads.
+pub(super) struct Watcher {
+    pub(super) server: Arc<Server>,
+    pub(super) watching: Watching,
+    pub(super) wanted: Wanted,
+    pub(super) closing: watch::Receiver<bool>,
+    /// Counts the events.
+    pub(super) events: Counter,
+    pub(super) _counted: Counted,
+    pub(super) _held: Option<Held<String>>,
+}
+
+/// Until when, and how often.
+struct Timers {
+    end: std::pin::Pin<Box<Sleep>>,
+    bookmark: Option<std::pin::Pin<Box<Sleep>>>,
+}
+
+struct State {
+    watcher: Watcher,
+    timers: Timers,
+    /// Whether a Table is still to describe its columns.
+    headers: bool,
+    over: bool,
+}
+
+impl Watcher {
+    /// The bytes of the watch, until its time is over, history is lost or the server goes down.
+    pub(super) fn stream(self, options: &ListOptions) -> impl Stream<Item = Bytes> + Send + use<> {
+        let timers = self.server.with_entropy(|entropy| Timers::new(options, entropy));
+        let state = State { watcher: self, timers, headers: true, over: false };
+        stream::unfold(state, |mut state| async move {
+            let bytes = state.next().await?;
+            Some((bytes, state))
+        })
+    }
+}
+
+impl Timers {
+    fn new(options: &ListOptions, entropy: &mut dyn Entropy) -> Self {
+        let sleep = |duration| Box::pin(tokio::time::sleep(duration));
+        let lifetime = lifetime(options.timeout_seconds, entropy);
+        let first =
+            options.allow_watch_bookmarks.then(|| until_bookmark(lifetime, jittered(BOOKMARKS, entropy)));
+        let mut end = sleep(lifetime);
+        // It runs from now on, whether anybody asks for it or not.
+        let _ = end.as_mut().now_or_never();
+        Timers { end, bookmark: first.flatten().map(sleep) }
+    }
+}
+
+/// How long a watch lasts.
+fn lifetime(asked: Option<i64>, entropy: &mut dyn Entropy) -> Duration {
+    match asked.and_then(|seconds| u64::try_from(seconds).ok()) {
+        None | Some(0) => SHORTEST + Duration::from_millis(entropy.below(1_800_000).into()),
+        Some(seconds) => Duration::from_secs(seconds),
+    }
+}
+
+/// How long to wait for the next bookmark of a watch that lasts that much longer; none if there is to be no more.
+fn until_bookmark(lasts: Duration, usual: Duration) -> Option<Duration> {
+    let last = lasts.checked_sub(BEFORE_END).filter(|last| !last.is_zero())?;
+    Some(usual.min(last))
+}
+
+/// A duration, up to a tenth shorter.
+fn jittered(duration: Duration, entropy: &mut dyn Entropy) -> Duration {
+    duration.mul_f64(1.0 - f64::from(entropy.below(1000)) / 10_000.0)
+}
+
+impl State {
+    /// The next bytes; none at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        let event = self.event().await?;
+        Some(self.batch(event))
+    }
+
+    /// Waits for an event, or for the time for a bookmark; none at the end.
+    async fn event(&mut self) -> Option<Result<Told, Status>> {
+        let Watcher { server, watching, closing, .. } = &mut self.watcher;
+        let Timers { end, bookmark } = &mut self.timers;
+        // Where events never pause, nobody else would be asked.
+        if *closing.borrow() || end.is_elapsed() {
+            return None;
+        }
+        loop {
+            let bookmark_due = async {
+                match bookmark {
+                    Some(due) => due.as_mut().await,
+                    None => std::future::pending().await,
+                }
+            };
+            // In a fixed order, so that a simulation replays; events first, as most turns have one and no need of the rest.
+            tokio::select! {
+                biased;
+                event = watching.next_told() => return event.transpose(),
+                _ = closing.wait_for(|closing| *closing) => return None,
+                () = end.as_mut() => return None,
+                () = bookmark_due => {}
+            }
+            let usual = server.with_entropy(|entropy| jittered(BOOKMARKS, entropy));
+            let fired = bookmark.as_ref().map_or(end.deadline(), |bookmark| bookmark.deadline());
+            let lasts = end.deadline().saturating_duration_since(fired);
+            *bookmark = until_bookmark(lasts, usual).map(|wait| Box::pin(tokio::time::sleep(wait)));
+            if let Some(bookmark) = watching.bookmark() {
+                return Some(Ok(Told::Event(bookmark)));
+            }
+        }
+    }
+
+    /// An event, and those that are there already.
+    fn batch(&mut self, event: Result<Told, Status>) -> Bytes {
+        let first = self.bytes(event);
+        let mut all = BytesMut::new();
+        while all.len() + first.len() < BATCH && !self.over {
+            let Some(next) = self.watcher.watching.next_told().now_or_never() else { break };
+            let Some(next) = next.transpose() else {
+                self.over = true;
+                break;
+            };
+            if all.is_empty() {
+                all.extend_from_slice(&first);
+            }
+            all.extend_from_slice(&self.bytes(next));
+        }
+        // Usually there is one, and its line is given as it is.
+        if all.is_empty() { first } else { all.freeze() }
+    }
+
+    fn bytes(&mut self, event: Result<Told, Status>) -> Bytes {
+        if event.is_ok() {
+            self.watcher.events.inc();
+        }
+        match event {
+            Ok(Told::Line(line)) => line,
+            Ok(Told::Event(event)) => self.frame(event).into(),
+            Err(status) => self.error(&status).into(),
+        }
+    }
+
+    /// An event as the client wants it.
+    fn frame(&mut self, event: WatchEvent) -> Vec<u8> {
+        let Watcher { server, watching, wanted, .. } = &self.watcher;
+        let now = server.clock().now();
+        let object = wanted.shape(event.object, watching.resource(), self.headers, now);
+        self.headers = false;
+        let framed = object.and_then(|object| frame(event.event.as_str(), object, wanted.format()));
+        framed.unwrap_or_else(|status| self.error(&status))
+    }
+
+    /// The last event: why there are no more.
+    fn error(&mut self, status: &Status) -> Vec<u8> {
+        self.over = true;
+        let object = serde_json::to_value(status).unwrap_or_default();
+        frame("ERROR", object, self.watcher.wanted.format()).unwrap_or_default()
+    }
+}
+
+fn frame(event: &str, object: Value, format: Format) -> Result<Vec<u8>, Status> {
+    match format {
+        Format::Protobuf => proto::encode_watch_frame(event, &object).map_err(Status::internal),
+        Format::Json | Format::Yaml => {
+            let event = json!({"type": event, "object": object});
+            let mut bytes = serde_json::to_vec(&event).map_err(Status::internal)?;
+            bytes.push(b'\n');
+            Ok(bytes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::SeededEntropy;
+
+    use super::*;
+
+    #[test]
+    fn a_bookmark_comes_before_the_end() {
+        let seconds = Duration::from_secs;
+        for (lasts, usual, wait) in
+            [(100, 60, Some(60)), (40, 60, Some(38)), (8, 60, Some(6)), (2, 60, None), (1, 60, None)]
+        {
+            assert_eq!(until_bookmark(seconds(lasts), seconds(usual)), wait.map(seconds), "{lasts}");
+        }
+    }
+
+    #[test]
+    fn watches_last_as_long_as_asked_or_half_an_hour_to_an_hour() {
+        let mut entropy = SeededEntropy::new(1);
+        assert_eq!(lifetime(Some(7), &mut entropy), Duration::from_secs(7));
+        for asked in [None, Some(0), Some(-1)].into_iter().cycle().take(300) {
+            let lasts = lifetime(asked, &mut entropy);
+            assert!((SHORTEST..SHORTEST * 2).contains(&lasts), "{lasts:?}");
+        }
+    }
+
+    #[test]
+    fn bookmarks_come_about_once_a_minute() {
+        let mut entropy = SeededEntropy::new(1);
+        for _ in 0..300 {
+            let pause = jittered(BOOKMARKS, &mut entropy);
+            assert!((Duration::from_secs(54)..=BOOKMARKS).contains(&pause), "{pause:?}");
+        }
+    }
+}
