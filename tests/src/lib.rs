@@ -1,3 +1,10 @@
 //! What the suites in `tests/tests` share.
 
+pub mod apply;
+pub mod client;
+pub mod conformance;
+pub mod kubeconfig;
+pub mod kubectl;
+pub mod load;
 pub mod schema_diff;
+pub mod target;

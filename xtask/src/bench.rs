@@ -1,7 +1,9 @@
 //! `cargo xtask bench`: measurements with a bar that they must clear.
 
+mod apiserver;
 mod figure;
 mod kubernetes;
+mod load;
 
 use anyhow::bail;
 
@@ -11,21 +13,36 @@ use figure::Figure;
 pub(crate) struct Arguments {
     /// Only this benchmark.
     name: Option<String>,
+    /// Fewer rounds, where a benchmark has rounds.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// How often things are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effort {
+    Quick,
+    Whole,
 }
 
 /// Something that can be measured.
 struct Benchmark {
     name: &'static str,
-    run: fn() -> anyhow::Result<Vec<Figure>>,
+    run: fn(Effort) -> anyhow::Result<Vec<Figure>>,
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 1] = [Benchmark { name: "peer-kubernetes", run: kubernetes::run }];
+const BENCHMARKS: [Benchmark; 3] = [
+    Benchmark { name: "peer-kubernetes", run: kubernetes::run },
+    Benchmark { name: "apiserver", run: apiserver::run },
+    Benchmark { name: "load", run: load::run },
+];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let effort = if arguments.quick { Effort::Quick } else { Effort::Whole };
     let mut short = 0;
     for benchmark in select(&BENCHMARKS, arguments.name.as_deref())? {
-        for figure in (benchmark.run)()? {
+        for figure in (benchmark.run)(effort)? {
             println!("{figure}");
             short += u32::from(!figure.is_ok());
         }
@@ -52,7 +69,7 @@ mod tests {
 
     #[test]
     fn benchmarks_are_chosen_by_name() {
-        let none = || Ok(Vec::new());
+        let none = |_| Ok(Vec::new());
         let all = [Benchmark { name: "a", run: none }, Benchmark { name: "b", run: none }];
         let names =
             |name| -> Vec<_> { select(&all, name).unwrap().iter().map(|benchmark| benchmark.name).collect() };

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, crds, lint, peers, test};
+use crate::{bench, crds, fuzz, lint, peers, test};
 
 /// Everything a developer or CI does with this repository, beyond plain cargo.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ enum Task {
     Crds(crds::Arguments),
     /// Run benchmarks and print their figures.
     Bench(bench::Arguments),
+    /// Give every decoder of outside bytes what a fuzzer finds.
+    Fuzz(fuzz::Arguments),
 }
 
 impl Cli {
@@ -34,6 +36,7 @@ impl Cli {
             Task::Peers => peers::run(),
             Task::Crds(arguments) => crds::run(&arguments),
             Task::Bench(arguments) => bench::run(&arguments),
+            Task::Fuzz(arguments) => fuzz::run(&arguments),
         }
     }
 }

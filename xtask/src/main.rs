@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod crds;
+mod fuzz;
 mod lint;
 mod peers;
 mod report;

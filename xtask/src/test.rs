@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use anyhow::bail;
 use peers::availability::{available, on_ci};
 
+use crate::fuzz;
 use crate::peers::provide_all;
 use crate::report::{Report, Skips, Verdict};
 use crate::run::{cargo, listen};
@@ -17,6 +18,9 @@ pub(crate) struct Arguments {
     /// Also the suites that need machines of their own.
     #[arg(long)]
     real: bool,
+    /// Also what takes long: a minute of fuzzing for every target.
+    #[arg(long, conflicts_with = "quick")]
+    long: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -24,6 +28,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     report.suite("workspace", || tests(&["--workspace"]));
     if !arguments.quick {
         report.suite("peers", with_peers);
+    }
+    if arguments.long {
+        report.suite("fuzz", fuzz::shortly);
     }
     if arguments.real {
         report.suite("real", || Ok(Verdict::Skipped("no suite yet".into())));

@@ -18,6 +18,8 @@ pub(crate) struct Tool {
 pub(crate) const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 /// Finds dependencies that nothing uses.
 pub(crate) const CARGO_MACHETE: Tool = Tool { name: "cargo-machete", version: "0.9.2" };
+/// Builds programs that a fuzzer drives.
+pub(crate) const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
 
 impl Tool {
     /// Its program, installed if it is not there.

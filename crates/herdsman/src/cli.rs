@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Parser, Subcommand};
 
-use crate::crds;
+use crate::{apiserver, backup, crds, log, rotate};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -17,11 +17,19 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve a Kubernetes API of its own, kept in a directory, until SIGTERM
+    Apiserver(apiserver::Arguments),
     /// Print the CustomResourceDefinitions as YAML, or install them
     Crds {
         #[command(subcommand)]
         action: Option<CrdsAction>,
     },
+    /// Copy a data directory to one file, also while a server runs on it
+    Backup(backup::BackupArguments),
+    /// Make a data directory what it was when a backup was made
+    Restore(backup::RestoreArguments),
+    /// Add a key that Secrets are encrypted with at rest, without stopping the server
+    RotateEncryptionKey(rotate::Arguments),
     /// Start everything and create a first cluster (not built yet)
     Quickstart,
 }
@@ -36,8 +44,15 @@ impl Cli {
     /// Runs the command: 0 on success, 1 on failure with the reason on stderr. (clap ends with 2 on wrong usage.)
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self.command {
+            Command::Apiserver(arguments) => {
+                log::start();
+                apiserver::run(&arguments)
+            }
             Command::Crds { action: None } => crds::print(),
             Command::Crds { action: Some(CrdsAction::Install) } => crds::install(),
+            Command::Backup(arguments) => backup::make(&arguments),
+            Command::Restore(arguments) => backup::restore(&arguments),
+            Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
             Command::Quickstart => quickstart(),
         };
         match outcome {

@@ -1,7 +1,13 @@
 //! The `herdsman` command.
 
+mod apiserver;
+mod audit;
+mod backup;
 mod cli;
+mod converter;
 mod crds;
+mod log;
+mod rotate;
 
 use clap::Parser;
 

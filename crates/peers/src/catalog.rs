@@ -13,6 +13,10 @@ use crate::go::{self, Build, Pin};
 const CLUSTER_API: &str = "cluster-api";
 /// The Debian package that brings etcd.
 const ETCD_PACKAGE: &str = "etcd-server";
+/// The Debian package that brings a busybox that needs no libraries.
+const BUSYBOX_PACKAGE: &str = "busybox-static";
+/// The Debian package that brings shellcheck.
+const SHELLCHECK_PACKAGE: &str = "shellcheck";
 
 /// Why a peer cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +43,14 @@ pub enum Peer {
     ClusterApi,
     /// A program that converts objects with Cluster API's own code.
     CapiConvert,
+    /// Helm.
+    Helm,
+    /// A container registry.
+    Registry,
+    /// The shell and the tools of small systems.
+    Busybox,
+    /// A linter for shell scripts.
+    Shellcheck,
 }
 
 /// A peer that is on this machine.
@@ -54,7 +66,16 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 4] = [Peer::Kubernetes, Peer::CapiConvert, Peer::Etcd, Peer::ClusterApi];
+    pub const ALL: [Peer; 8] = [
+        Peer::Kubernetes,
+        Peer::CapiConvert,
+        Peer::Helm,
+        Peer::Registry,
+        Peer::Shellcheck,
+        Peer::Etcd,
+        Peer::Busybox,
+        Peer::ClusterApi,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -63,6 +84,10 @@ impl Peer {
             Peer::Etcd => "etcd",
             Peer::ClusterApi => CLUSTER_API,
             Peer::CapiConvert => "capi-convert",
+            Peer::Helm => "helm",
+            Peer::Registry => "registry",
+            Peer::Busybox => "busybox",
+            Peer::Shellcheck => "shellcheck",
         }
     }
 
@@ -70,9 +95,13 @@ impl Peer {
     pub fn provide(self) -> Result<Provided, Error> {
         match self {
             Peer::Kubernetes => program(self, self.name(), kubernetes_build),
-            Peer::Etcd => etcd(),
+            Peer::Etcd => package(self, ETCD_PACKAGE),
+            Peer::Busybox => package(self, BUSYBOX_PACKAGE),
+            Peer::Shellcheck => package(self, SHELLCHECK_PACKAGE),
             Peer::ClusterApi => module(CLUSTER_API),
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
+            Peer::Helm => program(self, self.name(), helm_build),
+            Peer::Registry => program(self, self.name(), registry_build),
         }
     }
 }
@@ -100,6 +129,23 @@ fn capi_convert_build(_: &str) -> Build {
     Build { packages: vec!["./capi-convert".into()], variables: Vec::new() }
 }
 
+/// Helm says which version it is to servers and in what it prints.
+fn helm_build(version: &str) -> Build {
+    let package = "helm.sh/helm/v3/internal/version";
+    let variables = [("version", version), ("gitTreeState", "clean")];
+    Build {
+        packages: vec!["helm.sh/helm/v3/cmd/helm".into()],
+        variables: variables.map(|(name, value)| (format!("{package}.{name}"), value.to_owned())).to_vec(),
+    }
+}
+
+fn registry_build(_: &str) -> Build {
+    Build {
+        packages: vec!["github.com/distribution/distribution/v3/cmd/registry".into()],
+        variables: Vec::new(),
+    }
+}
+
 fn kubernetes_build(version: &str) -> Build {
     let commands = ["kube-apiserver", "kube-controller-manager", "kubectl"];
     let mut numbers = version.trim_start_matches('v').split('.');
@@ -116,9 +162,9 @@ fn kubernetes_build(version: &str) -> Build {
     }
 }
 
-fn etcd() -> Result<Provided, Error> {
-    let key = Key::new(Peer::Etcd.name(), debian::release()).with_recipe(debian::recipe(ETCD_PACKAGE));
-    let entry = Cache::from_env()?.provide(&key, |directory| debian::fetch(ETCD_PACKAGE, directory))?;
+fn package(peer: Peer, package: &str) -> Result<Provided, Error> {
+    let key = Key::new(peer.name(), debian::release()).with_recipe(debian::recipe(package));
+    let entry = Cache::from_env()?.provide(&key, |directory| debian::fetch(package, directory))?;
     Ok(Provided { version: debian::version(&entry.path)?, path: entry.path, took: entry.took })
 }
 
@@ -155,7 +201,9 @@ mod tests {
     #[test]
     fn the_pins_are_readable() {
         assert_eq!(pin("kubernetes").unwrap().module, "k8s.io/kubernetes");
+        assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
         assert_eq!(pin("cluster-api").unwrap().module, "sigs.k8s.io/cluster-api");
+        assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
         assert!(pin("no-such-peer").is_err());
     }
 }

@@ -85,6 +85,7 @@ impl Error {
 #[derive(Clone, Debug)]
 pub struct Options {
     controller_manager: bool,
+    durable: bool,
     ready_within: Duration,
 }
 
@@ -93,6 +94,11 @@ impl Options {
     /// and namespaces never go away; but nothing changes objects behind a test's back either.
     pub fn controller_manager(self, runs: bool) -> Self {
         Options { controller_manager: runs, ..self }
+    }
+
+    /// Whether what it has acknowledged survives a power cut, as in production; not unless set.
+    pub fn durable(self, survives: bool) -> Self {
+        Options { durable: survives, ..self }
     }
 
     /// How long it may take until it is ready; a minute unless set.
@@ -109,15 +115,23 @@ impl Options {
         }
     }
 
-    fn launch(&self, programs: &Programs) -> Result<Kubernetes, Error> {
+    /// Makes what it needs and starts nothing: [`Kubernetes::restart`] does, for who measures how long that takes.
+    pub fn prepare(&self) -> Result<Kubernetes, Error> {
+        self.stopped(&Programs::provide()?)
+    }
+
+    fn stopped(&self, programs: &Programs) -> Result<Kubernetes, Error> {
         let ports = free_ports().map_err(system("find free ports"))?;
         let directory = DataDirectory::create().map_err(system("create a data directory"))?;
         let files = Files::write(&directory, &ports.url())?;
-        let mut kubernetes =
-            Kubernetes { processes: Vec::new(), files, directory, ports, programs: programs.clone() };
+        let durable = self.durable;
+        Ok(Kubernetes { processes: Vec::new(), files, directory, ports, durable, programs: programs.clone() })
+    }
+
+    fn launch(&self, programs: &Programs) -> Result<Kubernetes, Error> {
+        let mut kubernetes = self.stopped(programs)?;
         let deadline = Deadline::after(&SystemClock, self.ready_within);
-        kubernetes.start_process("etcd", &programs.etcd, flags::etcd)?;
-        kubernetes.start_process("kube-apiserver", &programs.kube_apiserver, flags::kube_apiserver)?;
+        kubernetes.restart()?;
         kubernetes.wait_for("/readyz", &["get", "--raw", "/readyz"], self.ready_within, deadline)?;
         if self.controller_manager {
             let program = &programs.kube_controller_manager;
@@ -137,6 +151,7 @@ pub struct Kubernetes {
     directory: DataDirectory,
     files: Files,
     ports: Ports,
+    durable: bool,
     programs: Programs,
 }
 
@@ -148,7 +163,7 @@ impl Kubernetes {
 
     /// For one that is not the usual one.
     pub fn options() -> Options {
-        Options { controller_manager: true, ready_within: Duration::from_secs(60) }
+        Options { controller_manager: true, durable: false, ready_within: Duration::from_secs(60) }
     }
 
     /// Where its API is.
@@ -190,7 +205,18 @@ impl Kubernetes {
         self.end();
     }
 
-    fn end(&mut self) {
+    /// Starts etcd and kube-apiserver, on what they kept if they ran before, and does not wait until they answer.
+    /// There is no controller manager then.
+    pub fn restart(&mut self) -> Result<(), Error> {
+        self.end();
+        let Programs { etcd, kube_apiserver, .. } = self.programs.clone();
+        let store = if self.durable { flags::etcd } else { flags::etcd_without_sync };
+        self.start_process("etcd", &etcd, store)?;
+        self.start_process("kube-apiserver", &kube_apiserver, flags::kube_apiserver)
+    }
+
+    /// Ends its processes and keeps their data, for [`Kubernetes::restart`].
+    pub fn end(&mut self) {
         stop_all(&mut self.processes, GRACE);
     }
 

@@ -3,9 +3,10 @@
 use clock::{Clock, SystemClock};
 use peers::{Kubernetes, Peer};
 
+use super::Effort;
 use super::figure::{Bar, Figure};
 
-pub(crate) fn run() -> anyhow::Result<Vec<Figure>> {
+pub(crate) fn run(_: Effort) -> anyhow::Result<Vec<Figure>> {
     // What is not cached is built by now, so that it is not measured.
     Peer::Kubernetes.provide()?;
     Peer::Etcd.provide()?;
@@ -19,12 +20,17 @@ pub(crate) fn run() -> anyhow::Result<Vec<Figure>> {
     Ok(vec![
         seconds("peer_kubernetes_start", ready.since(begin), 15.0),
         seconds("peer_kubernetes_stop", stopped.since(stopping), 6.0),
-        Figure { name: "peer_kubernetes_memory", value: resident, unit: "MB", bar: Bar::AtMost(800.0) },
+        Figure {
+            name: "peer_kubernetes_memory".into(),
+            value: resident,
+            unit: "MB",
+            bar: Bar::AtMost(800.0),
+        },
     ])
 }
 
 fn seconds(name: &'static str, time: std::time::Duration, most: f64) -> Figure {
-    Figure { name, value: time.as_secs_f64(), unit: "s", bar: Bar::AtMost(most) }
+    Figure { name: name.into(), value: time.as_secs_f64(), unit: "s", bar: Bar::AtMost(most) }
 }
 
 /// Resident memory of a process; not a number if it cannot be read.

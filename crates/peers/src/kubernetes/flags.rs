@@ -31,9 +31,14 @@ pub(super) fn etcd(_: &Files, ports: Ports, directory: &Path) -> Vec<String> {
         ("listen-peer-urls", &peers),
         ("initial-advertise-peer-urls", &peers),
         ("initial-cluster", &format!("default={peers}")),
-        // Data that nobody will miss need not survive a power cut.
-        ("unsafe-no-fsync", "true"),
     ])
+}
+
+/// For data that nobody will miss: it need not survive a power cut.
+pub(super) fn etcd_without_sync(files: &Files, ports: Ports, directory: &Path) -> Vec<String> {
+    let mut words = etcd(files, ports, directory);
+    words.extend(flags([("unsafe-no-fsync", "true")]));
+    words
 }
 
 pub(super) fn kube_apiserver(files: &Files, ports: Ports, _: &Path) -> Vec<String> {

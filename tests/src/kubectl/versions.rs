@@ -1,0 +1,45 @@
+//! Which kubectls this machine has.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use peers::Peer;
+
+/// Older ones are not looked for.
+const OLDEST: u32 = 29;
+
+/// A kubectl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubectl {
+    /// 1.NN.
+    pub minor: u32,
+    /// The program.
+    pub program: PathBuf,
+}
+
+/// The real Kubernetes' own, and those that lie beside the kubectl on the path as `kubectl.1.NN`; oldest first.
+pub fn found() -> Result<Vec<Kubectl>> {
+    let provided = Peer::Kubernetes.provide()?;
+    let minor =
+        provided.version.split('.').nth(1).and_then(|minor| minor.parse().ok()).context("no version")?;
+    let mut found = vec![Kubectl { minor, program: provided.path.join("kubectl") }];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for directory in std::env::split_paths(&path) {
+        let Ok(program) = directory.join("kubectl").canonicalize() else { continue };
+        found.extend(program.parent().map(beside).unwrap_or_default());
+    }
+    found.sort_by_key(|kubectl| kubectl.minor);
+    found.dedup_by_key(|kubectl| kubectl.minor);
+    Ok(found)
+}
+
+fn beside(directory: &Path) -> Vec<Kubectl> {
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    let minor =
+        |name: &str| name.strip_prefix("kubectl.1.")?.parse::<u32>().ok().filter(|&minor| minor >= OLDEST);
+    entries
+        .filter_map(|entry| {
+            Some(Kubectl { minor: minor(entry.file_name().to_str()?)?, program: entry.path() })
+        })
+        .collect()
+}

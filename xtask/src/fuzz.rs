@@ -1,0 +1,125 @@
+//! `cargo xtask fuzz`: every fuzz target for a while.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use anyhow::{Context, bail};
+
+use crate::report::{Report, Skips, Verdict};
+use crate::run::{program, root, succeed};
+use crate::tools::CARGO_FUZZ;
+
+/// How long each target runs if nothing else is asked for.
+const SECONDS: u32 = 60;
+
+/// The most memory that a target may take: what is asked for a few bytes must not grow without end.
+const MEGABYTES: u32 = 2048;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// How long each target runs.
+    #[arg(long, default_value_t = SECONDS)]
+    seconds: u32,
+    /// Only this target.
+    target: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut report = Report::new(Skips::Forbidden);
+    report.suite("fuzz", || fuzz(arguments.seconds, arguments.target.as_deref()));
+    report.close()
+}
+
+/// All targets for as long as a test run has time for.
+pub(crate) fn shortly() -> anyhow::Result<Verdict> {
+    fuzz(SECONDS, None)
+}
+
+fn fuzz(seconds: u32, only: Option<&str>) -> anyhow::Result<Verdict> {
+    let manifest = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).context("the fuzz workspace")?;
+    let all = targets(&manifest);
+    let chosen: Vec<&str> =
+        all.iter().copied().filter(|name| only.is_none_or(|only| only == *name)).collect();
+    if chosen.is_empty() {
+        bail!("no such target; there are: {}", all.join(", "));
+    }
+    let built = build()?;
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut waiting: VecDeque<&str> = chosen.iter().copied().collect();
+    let mut running: VecDeque<(&str, Child)> = VecDeque::new();
+    while !waiting.is_empty() || !running.is_empty() {
+        while running.len() < at_once
+            && let Some(name) = waiting.pop_front()
+        {
+            println!("fuzz {name} for {seconds} s");
+            running.push_back((name, start(&built, name, seconds)?));
+        }
+        if let Some((name, child)) = running.pop_front() {
+            finish(name, child)?;
+        }
+    }
+    Ok(Verdict::Ran(format!("{} targets, {seconds} s each", chosen.len())))
+}
+
+/// Builds all targets; gives where they are.
+fn build() -> anyhow::Result<PathBuf> {
+    let directory = root().join("fuzz/target/fuzz");
+    // A sanitizer needs a nightly compiler, and safe code has less to fear from memory than from the stack.
+    let mut build = program(CARGO_FUZZ.provide()?);
+    build.args(["build", "--sanitizer", "none", "--target-dir"]).arg(&directory);
+    succeed(&mut build)?;
+    Ok(directory.join(host()?).join("release"))
+}
+
+/// The machine that the compiler builds for.
+fn host() -> anyhow::Result<String> {
+    let output = Command::new("rustc").args(["--print", "host-tuple"]).output().context("rustc")?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+fn start(built: &Path, name: &str, seconds: u32) -> anyhow::Result<Child> {
+    let corpus = root().join("fuzz/corpus").join(name);
+    let artifacts = root().join("fuzz/artifacts").join(name);
+    for directory in [&corpus, &artifacts] {
+        std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    }
+    let log = std::fs::File::create(artifacts.join("log"))?;
+    let mut target = program(built.join(name));
+    target
+        .arg(corpus)
+        .arg(format!("-seed_inputs={}", root().join("fuzz/seeds").join(name).display()))
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-rss_limit_mb={MEGABYTES}"))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .stderr(log);
+    target.spawn().with_context(|| format!("cannot start {name}"))
+}
+
+fn finish(name: &str, mut child: Child) -> anyhow::Result<()> {
+    if !child.wait()?.success() {
+        let artifacts = root().join("fuzz/artifacts").join(name);
+        let log = std::fs::read(artifacts.join("log")).unwrap_or_default();
+        let tail = &log[log.len().saturating_sub(4000)..];
+        bail!("{name}: {}\n{}", artifacts.display(), String::from_utf8_lossy(tail));
+    }
+    Ok(())
+}
+
+/// The targets that a manifest has.
+fn targets(manifest: &str) -> Vec<&str> {
+    let of_targets = manifest.split("[[bin]]").skip(1);
+    of_targets.filter_map(|target| target.split("name = \"").nth(1)?.split('"').next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_the_programs_of_the_manifest() {
+        let manifest =
+            "[package]\nname = \"fuzz\"\n[[bin]]\nname = \"a\"\npath = \"x\"\n[[bin]]\nname = \"b\"\n";
+        assert_eq!(targets(manifest), ["a", "b"]);
+    }
+}
