@@ -210,3 +210,27 @@ async fn requests_do_not_care_whether_the_log_can_be_written() {
     let metrics = ask(&api, "GET", "/metrics", &[], "").await.text();
     assert!(metrics.contains("herdsman_apiserver_audit_events_dropped_total 2"), "{metrics}");
 }
+
+#[tokio::test]
+async fn policies_note_what_they_have_to_say() {
+    let audited = Audited::by(json!([{"level": "Metadata", "omitStages": ["RequestReceived"]}])).await;
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let rule =
+        json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]});
+    let spec = json!({
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.metadata.name != 'x'", "message": "a < b"}],
+        "auditAnnotations": [{"key": "name", "valueExpression": "object.metadata.name"}],
+    });
+    let policy = json!({"metadata": {"name": "p"}, "spec": spec}).to_string();
+    ask(&audited.api, "POST", &format!("{group}/validatingadmissionpolicies"), &[], policy).await;
+    let spec = json!({"policyName": "p", "validationActions": ["Audit"]});
+    let binding = json!({"metadata": {"name": "b"}, "spec": spec}).to_string();
+    ask(&audited.api, "POST", &format!("{group}/validatingadmissionpolicybindings"), &[], binding).await;
+    ask(&audited.api, "POST", SECRETS, &[], secret().to_string()).await;
+    let lines = audited.lines();
+    let noted = &lines.last().unwrap()["annotations"];
+    assert_eq!(noted["p/name"], "x");
+    let failure = r#"[{"message":"a \u003c b","policy":"p","binding":"b","expressionIndex":0,"validationActions":["Audit"]}]"#;
+    assert_eq!(noted["validation.policy.admission.k8s.io/validation_failure"], failure);
+}
