@@ -2,6 +2,7 @@
 //! against any server. `tests/conformance/README.md` explains the tables.
 
 mod admission;
+mod audited;
 mod call;
 pub mod case;
 pub mod document;

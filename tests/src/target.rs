@@ -30,8 +30,12 @@ pub enum Kind {
 pub struct Target {
     kind: Kind,
     kubeconfig: PathBuf,
+    audit_log: PathBuf,
     running: Running,
 }
+
+/// What their audit logs show.
+const AUDIT_POLICY: &str = include_str!("audit-policy.yaml");
 
 #[derive(Debug)]
 enum Running {
@@ -44,11 +48,12 @@ impl Target {
     pub fn start(kind: Kind) -> Result<Self> {
         match kind {
             Kind::Kubernetes => {
-                let kubernetes = Kubernetes::start()?;
+                let kubernetes = Kubernetes::options().audit(AUDIT_POLICY).start()?;
                 let kubeconfig = kubernetes.kubeconfig_path().to_owned();
                 Ok(Target {
                     kind,
                     kubeconfig,
+                    audit_log: kubernetes.audit_log(),
                     running: Running::Kubernetes { _kubernetes: Box::new(kubernetes) },
                 })
             }
@@ -65,6 +70,11 @@ impl Target {
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
+
+    /// Where its audit log is.
+    pub fn audit_log(&self) -> &Path {
+        &self.audit_log
+    }
 }
 
 impl Drop for Target {
@@ -79,11 +89,17 @@ fn start_herdsman() -> Result<Target> {
     let program = herdsman()?;
     let directory = TempDir::with_prefix("herdsman-apiserver-")?;
     let data = directory.path().join("data").display().to_string();
-    let arguments = ["apiserver", "--data-dir", &data, "--listen", "127.0.0.1:0"].map(str::to_owned);
+    let audit_log = directory.path().join("audit.log");
+    let policy = directory.path().join("audit-policy.yaml");
+    std::fs::write(&policy, AUDIT_POLICY)?;
+    let (log, policy) = (audit_log.display().to_string(), policy.display().to_string());
+    let audit = ["--audit-log-path", &log, "--audit-policy-file", &policy];
+    let arguments = ["apiserver", "--data-dir", &data, "--listen", "127.0.0.1:0"];
+    let arguments: Vec<String> = arguments.into_iter().chain(audit).map(str::to_owned).collect();
     let mut process = Process::start("herdsman", &program, &arguments, directory.path())?;
     let kubeconfig = wait_for_ready(&mut process, &directory.path().join("herdsman.log"))?;
     let running = Running::Herdsman { process: vec![process], _directory: directory };
-    Ok(Target { kind: Kind::Herdsman, kubeconfig, running })
+    Ok(Target { kind: Kind::Herdsman, kubeconfig, audit_log, running })
 }
 
 /// The kubeconfig that the line `ready url=.. kubeconfig=..` names.

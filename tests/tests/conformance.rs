@@ -44,7 +44,8 @@ async fn conforms(kind: Kind) -> Result<()> {
     };
     let path =
         target.as_ref().map(Target::kubeconfig).or(given.as_deref().map(Path::new)).context("no server")?;
-    let outcome = run_all(kind, &Kubeconfig::read(path)?, &themes, &only).await?;
+    let audit_log = target.as_ref().map(|target| target.audit_log().to_owned());
+    let outcome = run_all(kind, &Kubeconfig::read(path)?, audit_log, &themes, &only).await?;
     println!("{} cases in {:.1} s", outcome.cases, outcome.took.as_secs_f32());
     for (time, name) in outcome.times.iter().take(SLOWEST) {
         println!("{:.1} s: {name}", time.as_secs_f32());

@@ -22,6 +22,7 @@ use kubeapi::authn::User;
 use kubeapi::request::Target;
 use serde_json::Value;
 
+use crate::server::Notes;
 use event::{Event, ObjectReference, ResponseStatus, UserInfo};
 pub use output::Rotation;
 use queue::Queue;
@@ -87,6 +88,7 @@ impl Audit {
             auditing,
             event: Mutex::new(event),
             panicked: false.into(),
+            notes: Notes::default(),
         }));
         Some(record)
     }
@@ -115,6 +117,7 @@ struct Inner {
     auditing: Auditing,
     event: Mutex<Event>,
     panicked: AtomicBool,
+    notes: Notes,
 }
 
 impl Record {
@@ -137,9 +140,14 @@ impl Record {
     pub(crate) fn authorized(&self, allowed: bool, reason: &str) {
         let decision = if allowed { "allow" } else { "forbid" };
         self.change(|event| {
-            event.annotations.insert("authorization.k8s.io/decision", decision.into());
-            event.annotations.insert("authorization.k8s.io/reason", reason.into());
+            event.annotations.insert("authorization.k8s.io/decision".into(), decision.into());
+            event.annotations.insert("authorization.k8s.io/reason".into(), reason.into());
         });
+    }
+
+    /// Where those who are asked about the request note what they have to say.
+    pub(crate) fn notes(&self) -> Notes {
+        self.0.notes.clone()
     }
 
     /// The object, patch or options that were sent.
@@ -208,6 +216,7 @@ impl Record {
         let mut line = Vec::new();
         self.change(|event| {
             event.stage_timestamp = time(event);
+            event.annotations.extend(self.0.notes.at(self.0.auditing.level));
             line = event.line(stage);
         });
         self.0.audit.queue.push(line);

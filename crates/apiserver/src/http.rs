@@ -18,6 +18,7 @@ mod quota;
 mod response;
 mod settings;
 mod stream;
+mod streams;
 mod version;
 mod yaml;
 

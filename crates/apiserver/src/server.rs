@@ -16,6 +16,7 @@ mod kinds;
 mod lines;
 mod managed;
 mod network;
+mod notes;
 mod object;
 mod parameters;
 mod patch;
@@ -48,6 +49,7 @@ pub use admission::{Admission, Attributes, Operation, Verdict};
 pub(crate) use admission::{Warnings, reread};
 pub(crate) use body::read as read_body;
 pub use given::Given;
+pub use notes::Notes;
 pub use watch::{EventType, Told, WatchEvent, Watching};
 
 use crate::convert::{Conversion, Converter};
@@ -70,6 +72,8 @@ pub struct Request {
     pub user: User,
     /// What the client's program calls itself, as in the header `User-Agent`; may be empty.
     pub user_agent: String,
+    /// What those who are asked about it note for the audit log.
+    pub notes: Notes,
 }
 
 /// An answer.

@@ -2,6 +2,7 @@
 //!
 //! Configurations are taken as they are stored: valid, and with their defaults.
 
+pub mod annotations;
 mod conditions;
 mod policy;
 mod review;

@@ -1,5 +1,6 @@
 //! Auditing: which requests are told to the log, at which stages, and how much of them. `audit.k8s.io/v1`.
 
+mod annotations;
 mod check;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use serde_json::Value;
 use crate::authn::User;
 use crate::request::Target;
 
+pub use annotations::Annotations;
 pub use check::Malformed;
 
 /// How much is told of a request.

@@ -86,6 +86,7 @@ impl Error {
 pub struct Options {
     controller_manager: bool,
     durable: bool,
+    audit_policy: Option<String>,
     ready_within: Duration,
 }
 
@@ -99,6 +100,11 @@ impl Options {
     /// Whether what it has acknowledged survives a power cut, as in production; not unless set.
     pub fn durable(self, survives: bool) -> Self {
         Options { durable: survives, ..self }
+    }
+
+    /// Has it write an audit log, and says what is in it: a `Policy` as YAML.
+    pub fn audit(self, policy: &str) -> Self {
+        Options { audit_policy: Some(policy.to_owned()), ..self }
     }
 
     /// How long it may take until it is ready; a minute unless set.
@@ -124,8 +130,12 @@ impl Options {
         let ports = free_ports().map_err(system("find free ports"))?;
         let directory = DataDirectory::create().map_err(system("create a data directory"))?;
         let files = Files::write(&directory, &ports.url())?;
-        let durable = self.durable;
-        Ok(Kubernetes { processes: Vec::new(), files, directory, ports, durable, programs: programs.clone() })
+        let (durable, audited, programs) = (self.durable, self.audit_policy.is_some(), programs.clone());
+        if let Some(policy) = &self.audit_policy {
+            let file = directory.path().join(flags::AUDIT_POLICY);
+            std::fs::write(file, policy).map_err(system("write the audit policy"))?;
+        }
+        Ok(Kubernetes { processes: Vec::new(), files, directory, ports, durable, audited, programs })
     }
 
     fn launch(&self, programs: &Programs) -> Result<Kubernetes, Error> {
@@ -152,6 +162,7 @@ pub struct Kubernetes {
     files: Files,
     ports: Ports,
     durable: bool,
+    audited: bool,
     programs: Programs,
 }
 
@@ -163,7 +174,12 @@ impl Kubernetes {
 
     /// For one that is not the usual one.
     pub fn options() -> Options {
-        Options { controller_manager: true, durable: false, ready_within: Duration::from_secs(60) }
+        Options {
+            controller_manager: true,
+            durable: false,
+            audit_policy: None,
+            ready_within: Duration::from_secs(60),
+        }
     }
 
     /// Where its API is.
@@ -184,6 +200,11 @@ impl Kubernetes {
     /// Where its data and its logs (`<program>.log`) are.
     pub fn data_dir(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Where its audit log is, if it writes one.
+    pub fn audit_log(&self) -> PathBuf {
+        self.data_dir().join(flags::AUDIT_LOG)
     }
 
     /// Its processes, by program name and process id.
@@ -212,7 +233,8 @@ impl Kubernetes {
         let Programs { etcd, kube_apiserver, .. } = self.programs.clone();
         let store = if self.durable { flags::etcd } else { flags::etcd_without_sync };
         self.start_process("etcd", &etcd, store)?;
-        self.start_process("kube-apiserver", &kube_apiserver, flags::kube_apiserver)
+        let api = if self.audited { flags::kube_apiserver_audited } else { flags::kube_apiserver };
+        self.start_process("kube-apiserver", &kube_apiserver, api)
     }
 
     /// Ends its processes and keeps their data, for [`Kubernetes::restart`].

@@ -6,6 +6,7 @@
 //! | `deny`, `deny/<reason>` | does not, with a message and code 418, or with nothing but a reason |
 //! | `silent` | does not agree, and does not say why |
 //! | `warn/<text>`, `warn-deny/<text>` | agrees with a warning, or does not |
+//! | `note/<key>/<value>`, `note-deny/<key>/<value>` | agrees with an annotation for the audit log, or does not |
 //! | `echo/<path>,..` | does not agree, and says what it was asked: these parts of the request, as JSON |
 //! | `label/<name>` | adds a label |
 //! | `append/<word>`, `once/<word>` | adds a word to the annotation `words`; the latter if it is not there yet |
@@ -34,6 +35,10 @@ pub(super) fn answer(path: &str, review: &Value) -> Result<Option<(u16, Value)>>
         "deny" => json!({"allowed": false, "status": {"reason": detail}}),
         "silent" => json!({"allowed": false}),
         "warn" | "warn-deny" => json!({"allowed": what == "warn", "warnings": [detail]}),
+        "note" | "note-deny" => {
+            let (key, value) = detail.split_once('/').unwrap_or((detail, ""));
+            json!({"allowed": what == "note", "auditAnnotations": {key: value}})
+        }
         "echo" => json!({"allowed": false, "status": {"message": echoed(request, detail)}}),
         "label" => label(request, detail),
         "append" | "once" => word(request, detail, what == "once"),

@@ -130,6 +130,8 @@ pub struct Expect {
     pub sends: BTreeMap<String, String>,
     /// All texts of `Warning` headers.
     pub warnings: Option<Vec<String>>,
+    /// A pattern for what the audit log says when the request is over.
+    pub audit: Option<Value>,
     /// All events of a watch until now, as patterns.
     pub events: Option<Vec<Value>>,
     /// Whether the stream ends after them.
@@ -141,8 +143,10 @@ pub struct Expect {
 }
 
 /// The keys of [`Expect`].
-const EXPECTATIONS: [&str; 11] =
-    ["code", "reason", "message", "is", "at", "text", "sends", "warnings", "events", "ends", "capture"];
+const EXPECTATIONS: [&str; 12] = [
+    "code", "reason", "message", "is", "at", "text", "sends", "warnings", "audit", "events", "ends",
+    "capture",
+];
 
 impl Step {
     /// What has to come back from this server.

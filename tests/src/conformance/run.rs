@@ -1,6 +1,7 @@
 //! Runs the tables.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::audited::audited;
 use super::call;
 use super::case::{Call, Case, Expect, Step, Theme};
 use super::matching::{at, differences, text_difference};
@@ -50,18 +52,25 @@ struct Shared {
     kind: Kind,
     server: Server,
     webhook: Webhook,
+    audit_log: Option<PathBuf>,
     /// Part of every name, so that a server can be used for more than one run.
     run: String,
 }
 
-/// Runs every case whose name contains `only` against a server.
-pub async fn run_all(kind: Kind, kubeconfig: &Kubeconfig, themes: &[Theme], only: &str) -> Result<Outcome> {
+/// Runs every case whose name contains `only` against a server. Without its audit log, nothing is asked of that.
+pub async fn run_all(
+    kind: Kind,
+    kubeconfig: &Kubeconfig,
+    audit_log: Option<PathBuf>,
+    themes: &[Theme],
+    only: &str,
+) -> Result<Outcome> {
     let started = SystemClock.monotonic();
     let mut random = [0; 2];
     SystemEntropy.fill(&mut random);
     let run = format!("{:04x}", u16::from_le_bytes(random));
-    let shared = Shared { kind, server: Server::new(kubeconfig)?, webhook: Webhook::start().await?, run };
-    let shared = Arc::new(shared);
+    let (server, webhook) = (Server::new(kubeconfig)?, Webhook::start().await?);
+    let shared = Arc::new(Shared { kind, server, webhook, audit_log, run });
     let cases = themes.iter().flat_map(|theme| theme.cases.iter().map(move |case| (theme, case)));
     let chosen: Vec<_> = cases
         .enumerate()
@@ -110,6 +119,7 @@ struct Running {
     session: Session,
     variables: Variables,
     streams: BTreeMap<String, Streaming>,
+    audit_log: Option<PathBuf>,
 }
 
 impl Running {
@@ -122,7 +132,8 @@ impl Running {
         variables.set("webhook", shared.webhook.url());
         variables.set("webhook_port", shared.webhook.port());
         variables.set("webhook_ca", shared.webhook.authority());
-        Ok(Running { session: Session::new(shared.server.clone()), variables, streams: BTreeMap::new() })
+        let (session, audit_log) = (Session::new(shared.server.clone()), shared.audit_log.clone());
+        Ok(Running { session, variables, streams: BTreeMap::new(), audit_log })
     }
 
     async fn create_namespace(&self) -> Result<()> {
@@ -168,7 +179,11 @@ impl Running {
         let request = call::request(call, &self.variables)?;
         if call.open.is_none() && expect.events.is_none() {
             let answer = self.session.send(&request).await?;
-            return self.judge(&answer, expect);
+            let mut lines = self.judge(&answer, expect)?;
+            if lines.is_empty() {
+                lines.extend(self.audited(&answer, expect).await?);
+            }
+            return Ok(lines);
         }
         let mut stream = self.session.open(&request).await?;
         let mut lines = code_difference(expect, stream.status, String::new);
@@ -195,6 +210,12 @@ impl Running {
             self.capture(expect, answer, body.as_ref())?;
         }
         Ok(lines)
+    }
+
+    async fn audited(&self, answer: &Answer, expect: &Expect) -> Result<Vec<String>> {
+        let (Some(log), Some(pattern)) = (&self.audit_log, &expect.audit) else { return Ok(Vec::new()) };
+        let id = answer.headers.get("audit-id").and_then(|id| id.to_str().ok()).context("no audit id")?;
+        audited(log, id, &self.variables.value(pattern)?).await
     }
 
     fn body_differences(&self, expect: &Expect, body: Option<&Value>, text: &str) -> Result<Vec<String>> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::contestant::{get, good, request};
-use super::objects::{self, Kind, Objects};
+use super::objects::{Kind, Numbers, Objects};
 use super::pairs::quantile;
 use super::watches::Watches;
 use crate::client::{Server, Session};
@@ -107,12 +107,13 @@ async fn watchers(server: &Server, path: &str, sent: &Sent) -> Result<JoinSet<Re
 
 /// The milliseconds that each event took.
 async fn follow(mut watches: Watches, sent: Sent) -> Result<Vec<f64>> {
-    let (mut latencies, mut left) = (Vec::new(), SHARED_BY * sent.len());
+    let (mut latencies, mut left) = (Vec::with_capacity(SHARED_BY * sent.len()), SHARED_BY * sent.len());
+    let mut numbers = Numbers::default();
     while left > 0 {
         watches
             .events(|event| {
                 let now = SystemClock.monotonic();
-                let number = objects::number(event).context("an event without a number")?;
+                let number = numbers.of(event).context("an event without a number")?;
                 let begin = sent.get(number).and_then(OnceLock::get).context("an event of no write")?;
                 left -= 1;
                 if number >= WARM_UP {

@@ -78,10 +78,21 @@ fn object(kind: Kind, name: &str, number: usize, text: &str) -> Value {
     }
 }
 
-/// The number of the object that an event is about.
-pub(super) fn number(event: &[u8]) -> Option<usize> {
-    let at = event.windows(NUMBER.len()).position(|window| window == NUMBER.as_bytes())? + NUMBER.len();
-    std::str::from_utf8(event.get(at..at + 8)?).ok()?.parse().ok()
+/// Finds the numbers of the objects that events are about. It is nearly always in the same place, and looking there
+/// first leaves the processor to the server.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    place: usize,
+}
+
+impl Numbers {
+    pub(super) fn of(&mut self, event: &[u8]) -> Option<usize> {
+        let is_here = |place: usize| event.get(place..)?.starts_with(NUMBER.as_bytes()).then_some(place);
+        let search = || event.windows(NUMBER.len()).position(|window| window == NUMBER.as_bytes());
+        self.place = is_here(self.place).or_else(search)?;
+        let digits = event.get(self.place + NUMBER.len()..)?.get(..8)?;
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    }
 }
 
 /// Defines the custom kind.
@@ -121,13 +132,13 @@ mod tests {
 
     #[test]
     fn objects_have_their_size_and_their_number() {
-        let objects = Objects::default();
+        let (objects, mut numbers) = (Objects::default(), Numbers::default());
         for kind in Kind::ALL {
             for drawn in [0, 7, 49_999] {
                 let made = objects.make(kind, "one-of-them", drawn);
-                assert_eq!((made.len(), number(&made)), (SIZE, Some(drawn)));
+                assert_eq!((made.len(), numbers.of(&made)), (SIZE, Some(drawn)));
             }
         }
-        assert_eq!(number(b"{}"), None);
+        assert_eq!(numbers.of(b"{}"), None);
     }
 }

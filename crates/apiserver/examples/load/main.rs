@@ -1,12 +1,14 @@
 //! Good clients beside bad ones: how long requests of 50 clients take with 1,000 watches open, alone and beside a
 //! flood, a client that does not read, and one that sends huge bodies.
 //!
-//! `load <herdsman> [seconds of each phase]` prints one line for each phase and one with the ratio.
+//! `load <herdsman> [seconds of each phase]` prints one line for each phase and one with the ratio; so does
+//! `load --kubeconfig <file> [seconds]` for a server that runs already.
 
 mod connection;
 mod mischief;
 mod server;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +19,13 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use connection::{Connection, Kind};
+use mischief::Mischief;
 use server::Server;
 
 const CLIENTS: usize = 50;
 const WATCHES: usize = 1_000;
-/// A server allows 250 requests on one connection.
-const WATCHES_PER_CONNECTION: usize = 125;
+/// kube-apiserver allows no more requests on one connection.
+const WATCHES_PER_CONNECTION: usize = 100;
 /// Each client asks about as often as a busy controller does.
 const PAUSE: Duration = Duration::from_millis(200);
 /// An answer that takes longer is none.
@@ -36,21 +39,26 @@ const MAPS: &str = "/api/v1/namespaces/load/configmaps";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let program = arguments.next().context("which herdsman?")?;
-    let seconds = arguments.next().map_or(Ok(10), |text| text.parse())?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (server, rest) = match words.as_slice() {
+        ["mischief", kubeconfig] => return mischief::commit(&Server::of(Path::new(kubeconfig))?).await,
+        ["--kubeconfig", file, rest @ ..] => (Server::of(Path::new(file))?, rest),
+        [program, rest @ ..] => (Server::start(Path::new(program))?, rest),
+        [] => anyhow::bail!("which herdsman?"),
+    };
+    let seconds = rest.first().map_or(Ok(10), |text| text.parse())?;
     let phase = Duration::from_secs(seconds);
-    let server = Server::start(&program)?;
     prepare(&server).await?;
     let mut watches = watch(&server).await?;
     // The first requests pay for connections and caches.
     good(&server, Duration::from_secs(2)).await?;
     let alone = good(&server, phase).await?;
     report("alone", &alone);
-    let mischief = mischief::begin(&server).await?;
+    let mischief = Mischief::begin(&server)?;
     let beside = good(&server, phase).await?;
     report("beside", &beside);
-    println!("mischief {}", mischief.end());
+    println!("mischief {}", mischief.end()?);
     ensure!(watches.try_join_next().is_none(), "a good watch ended");
     println!("ratio {:.3}", percentile(&beside, 99) / percentile(&alone, 99));
     Ok(())

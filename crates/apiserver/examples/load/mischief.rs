@@ -1,5 +1,8 @@
-//! Clients that behave badly, each under a name of its own.
+//! Clients that behave badly, each under a name of its own; in a process of their own, behind everybody else in the queue
+//! for the processors: they are to cost what the server does for them, not what they take of its machine.
 
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,21 +30,41 @@ struct Counts {
     bodies: AtomicU64,
 }
 
-pub(crate) struct Mischief {
-    _tasks: JoinSet<()>,
-    counts: Arc<Counts>,
-}
+/// The process in which it happens.
+pub(crate) struct Mischief(Child);
 
 impl Mischief {
+    /// Begins it.
+    pub(crate) fn begin(server: &Server) -> anyhow::Result<Self> {
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("mischief").arg(server.kubeconfig());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        if let Some(stdout) = &mut child.stdout {
+            // It has begun when it says so.
+            let mut byte = [0];
+            while stdout.read(&mut byte)? > 0 && byte != *b"\n" {
+                line.push(char::from(byte[0]));
+            }
+        }
+        anyhow::ensure!(line == "begun", "mischief says {line:?}");
+        Ok(Mischief(child))
+    }
+
     /// Ends it; says what there was.
-    pub(crate) fn end(self) -> String {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counts { answered, turned_away, bodies } = &*self.counts;
-        format!("flood={} turned_away={} bodies={}", get(answered), get(turned_away), get(bodies))
+    pub(crate) fn end(mut self) -> anyhow::Result<String> {
+        drop(self.0.stdin.take());
+        let mut said = String::new();
+        if let Some(stdout) = &mut self.0.stdout {
+            stdout.read_to_string(&mut said)?;
+        }
+        self.0.wait()?;
+        Ok(said.trim().to_owned())
     }
 }
 
-pub(crate) async fn begin(server: &Server) -> anyhow::Result<Mischief> {
+/// What that process does, until nobody listens to it any more.
+pub(crate) async fn commit(server: &Server) -> anyhow::Result<()> {
     let (mut tasks, counts) = (JoinSet::new(), Arc::<Counts>::default());
     let flood = Arc::new(server.connect(Kind::Usual).await?);
     for number in 0..FLOOD {
@@ -53,7 +76,12 @@ pub(crate) async fn begin(server: &Server) -> anyhow::Result<Mischief> {
     for _ in 0..BODIES {
         tasks.spawn(huge_bodies(huge.clone(), counts.clone()));
     }
-    Ok(Mischief { _tasks: tasks, counts })
+    println!("begun");
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let Counts { answered, turned_away, bodies } = &*counts;
+    println!("flood={} turned_away={} bodies={}", get(answered), get(turned_away), get(bodies));
+    Ok(())
 }
 
 /// As fast as it goes; being told to come back later makes no difference, but for the network's sake.

@@ -1,6 +1,7 @@
 //! The server under load: a process of its own, on the loopback, over TLS.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -14,16 +15,18 @@ use serde_json::Value;
 
 use crate::connection::{Connection, Kind};
 
-/// It ends with this.
+/// How a server is reached. One that was started here ends with this.
 pub(crate) struct Server {
-    process: Child,
-    _directory: tempfile::TempDir,
+    process: Option<Child>,
+    _directory: Option<tempfile::TempDir>,
+    kubeconfig: PathBuf,
     address: String,
     tls: Arc<ClientConfig>,
 }
 
 impl Server {
-    pub(crate) fn start(program: &str) -> anyhow::Result<Self> {
+    /// Starts ours, in an empty directory.
+    pub(crate) fn start(program: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let mut command = Command::new(program);
         command.args(["apiserver", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path());
@@ -32,13 +35,29 @@ impl Server {
         if let Some(stdout) = &mut process.stdout {
             BufReader::new(stdout.by_ref()).read_line(&mut ready)?;
         }
-        let field = |name: &str| {
-            let word = ready.split_whitespace().find_map(|word| word.strip_prefix(name));
-            word.with_context(|| format!("the server says {ready:?}"))
-        };
-        let address = field("url=https://")?.to_owned();
-        let tls = Arc::new(administrator(field("kubeconfig=")?)?);
-        Ok(Server { process, _directory: directory, address, tls })
+        let path = ready.split_whitespace().find_map(|word| word.strip_prefix("kubeconfig="));
+        let path = path.with_context(|| format!("the server says {ready:?}"))?;
+        let mut server = Server::of(Path::new(path))?;
+        (server.process, server._directory) = (Some(process), Some(directory));
+        Ok(server)
+    }
+
+    /// One that runs already, as its administrator's kubeconfig says.
+    pub(crate) fn of(kubeconfig: &Path) -> anyhow::Result<Self> {
+        let config: Value = serde_saphyr::from_str(&std::fs::read_to_string(kubeconfig)?)?;
+        let url = config["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
+        let address = url.strip_prefix("https://").with_context(|| format!("{url:?} is no address"))?;
+        Ok(Server {
+            process: None,
+            _directory: None,
+            kubeconfig: kubeconfig.to_owned(),
+            address: address.trim_end_matches('/').to_owned(),
+            tls: Arc::new(administrator(&config)?),
+        })
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     pub(crate) async fn connect(&self, kind: Kind) -> anyhow::Result<Connection> {
@@ -48,15 +67,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 }
 
 /// TLS as the administrator of a kubeconfig has it.
-fn administrator(path: &str) -> anyhow::Result<ClientConfig> {
-    let text = std::fs::read_to_string(path)?;
-    let config: Value = serde_saphyr::from_str(&text)?;
+fn administrator(config: &Value) -> anyhow::Result<ClientConfig> {
     let pem = |value: &Value| STANDARD.decode(value.as_str().unwrap_or_default());
     let mut roots = RootCertStore::empty();
     let authority = pem(&config["clusters"][0]["cluster"]["certificate-authority-data"])?;

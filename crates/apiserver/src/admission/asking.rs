@@ -11,7 +11,7 @@ use super::Hooks;
 use crate::auth::user_info;
 use crate::convert::Conversion;
 use crate::registry::{Registry, Resource};
-use crate::server::{Attributes, Warnings};
+use crate::server::{Attributes, Notes, Warnings};
 use crate::store::View;
 
 /// A write, and all that is needed to ask about it.
@@ -22,6 +22,7 @@ pub(crate) struct Asking<'a> {
     pub(super) registry: Arc<Registry>,
     pub(super) view: Arc<View>,
     pub(super) warnings: &'a Warnings,
+    pub(super) notes: &'a Notes,
     /// Who asks, as webhooks and policies see it.
     user: Value,
     /// The same objects in other groups and versions.
@@ -43,6 +44,7 @@ impl<'a> Asking<'a> {
         registry: Arc<Registry>,
         view: Arc<View>,
         warnings: &'a Warnings,
+        notes: &'a Notes,
     ) -> Self {
         let own = about.resource;
         let served = |one: &&Arc<Resource>| {
@@ -53,7 +55,7 @@ impl<'a> Asking<'a> {
         };
         let equivalents = registry.iter().filter(served).cloned().collect();
         let user = user_info(about.user);
-        Asking { about, hooks, conversion, registry, view, warnings, user, equivalents }
+        Asking { about, hooks, conversion, registry, view, warnings, notes, user, equivalents }
     }
 
     /// The namespace as requests have it: that of a Namespace is its own.

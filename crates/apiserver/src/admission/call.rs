@@ -1,6 +1,8 @@
 //! Asking a webhook.
 
+use kubeapi::admission::annotations::Turn;
 use kubeapi::admission::{self, Answer, FailurePolicy, ReviewVersion};
+use kubeapi::audit::Level;
 use kubeapi::{Status, meta};
 use serde_json::Value;
 
@@ -35,8 +37,8 @@ impl From<webhook::Error> for Error {
 }
 
 impl Asking<'_> {
-    /// What a webhook says that agrees to a write; `None` if it cannot be asked and need not be. Its warnings are
-    /// noted. The objects are as the webhook sees them.
+    /// What a webhook says that agrees to a write; `None` if it cannot be asked and need not be. Its warnings and
+    /// annotations are noted. The objects are as the webhook sees them.
     ///
     /// # Errors
     /// What a client is told whose write is refused.
@@ -46,7 +48,7 @@ impl Asking<'_> {
         seen: &Seen,
         object: Option<&Value>,
         old: Option<&Value>,
-        mutating: bool,
+        (turn, mutating): (Turn, bool),
     ) -> Result<Option<Answer>, Status> {
         let name = &webhook.name;
         if self.about.dry_run && !webhook.dry_runs {
@@ -57,11 +59,15 @@ impl Asking<'_> {
             Ok(answer) => answer,
             Err(error) if webhook.failure == FailurePolicy::Ignore => {
                 tracing::warn!(webhook = name, %error, "a webhook failed, and the write goes on");
+                self.notes.add(Level::Metadata, turn.failed_open(mutating), name.clone());
                 return Ok(None);
             }
             Err(error) => return Err(Status::internal(format!("failed calling webhook {name:?}: {error}"))),
         };
         self.warnings.add(answer.warnings.clone());
+        for (key, value) in &answer.audit_annotations {
+            self.notes.add(Level::Metadata, format!("{name}/{key}"), value.clone());
+        }
         match answer.allowed {
             true => Ok(Some(answer)),
             false => Err(admission::denied(name, &answer.result)),

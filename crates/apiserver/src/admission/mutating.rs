@@ -1,5 +1,7 @@
 //! Webhooks that may change an object: one after the other.
 
+use kubeapi::admission::annotations::{self, Turn};
+use kubeapi::audit::Level;
 use kubeapi::{Status, patch};
 use serde_json::Value;
 
@@ -22,11 +24,15 @@ impl Asking<'_> {
             return Ok(());
         }
         rounds.begin(object.as_deref());
-        for webhook in &self.hooks.mutating {
+        for (index, webhook) in self.hooks.mutating.iter().enumerate() {
             let seen = self.for_webhook(webhook, object.as_deref()).await?;
             let Some(seen) = seen.filter(|_| rounds.wants(webhook)) else { continue };
-            let changed = self.change(webhook, &seen, object.as_deref_mut()).await?;
-            rounds.asked(webhook, changed);
+            let turn = Turn { round: rounds.number(), index };
+            let changed = self.change(webhook, &seen, turn, object.as_deref_mut()).await;
+            let noted =
+                annotations::mutation(&webhook.configuration, &webhook.name, matches!(changed, Ok(true)));
+            self.notes.add(Level::Metadata, turn.mutation(), noted);
+            rounds.asked(webhook, changed?);
         }
         rounds.end(object.as_deref());
         Ok(())
@@ -37,6 +43,7 @@ impl Asking<'_> {
         &self,
         webhook: &Webhook,
         seen: &Seen,
+        turn: Turn,
         object: Option<&mut Value>,
     ) -> Result<bool, Status> {
         let old = match self.about.old {
@@ -44,7 +51,7 @@ impl Asking<'_> {
             None => None,
         };
         let Some(object) = object else {
-            let answer = self.ask(webhook, seen, None, old.as_deref(), true).await?;
+            let answer = self.ask(webhook, seen, None, old.as_deref(), (turn, true)).await?;
             return match answer.and_then(|answer| answer.patch) {
                 None => Ok(false),
                 Some(_) => Err(Status::internal(format!(
@@ -54,7 +61,7 @@ impl Asking<'_> {
             };
         };
         let shown = self.shown(seen, object).await?;
-        let answer = self.ask(webhook, seen, Some(&shown), old.as_deref(), true).await?;
+        let answer = self.ask(webhook, seen, Some(&shown), old.as_deref(), (turn, true)).await?;
         let Some(patch) = answer.and_then(|answer| answer.patch) else { return Ok(false) };
         let mut patched = patch::json::apply(&shown, &patch).map_err(Status::internal)?;
         for field in ["apiVersion", "kind"] {
@@ -62,6 +69,8 @@ impl Asking<'_> {
             patched[field] = shown[field].clone();
         }
         reread(&seen.resource, &seen.kind, &mut patched).map_err(Status::internal)?;
+        let noted = annotations::patch(&webhook.configuration, &webhook.name, &patch);
+        self.notes.add(Level::Request, turn.patch(), noted);
         if patched == *shown {
             return Ok(false);
         }

@@ -1,6 +1,10 @@
 //! Asking ValidatingAdmissionPolicies.
 
+use std::collections::BTreeMap;
+
+use kubeapi::admission::annotations::{self, Failed};
 use kubeapi::admission::{Decision, FailurePolicy, PolicyInputs, is_hidden_from_policies};
+use kubeapi::audit::Level;
 use kubeapi::status::Cause;
 use kubeapi::{GroupKind, Status};
 use serde_json::{Value, json};
@@ -11,6 +15,9 @@ use crate::registry::Resource;
 
 /// What a namespace's metadata does not show to policies.
 const HIDDEN: [&str; 2] = ["managedFields", "ownerReferences"];
+
+/// What the bindings of a policy note for the audit log, by key.
+type Noted = BTreeMap<String, Vec<String>>;
 
 /// Why a write is refused.
 struct Denial {
@@ -65,7 +72,7 @@ impl Asking<'_> {
             Ok(params) => params,
             Err(why) => return Ok(misconfigured(policy, None, &why)),
         };
-        let mut denials = Vec::new();
+        let (mut denials, mut noted) = (Vec::new(), Noted::new());
         for binding in &bound.bindings {
             let matches = match &binding.resources {
                 None => Ok(true),
@@ -73,9 +80,13 @@ impl Asking<'_> {
             };
             denials.extend(match matches {
                 Ok(false) => Vec::new(),
-                Ok(true) => self.ask_bound(policy, binding, params, &seen, object).await?,
+                Ok(true) => self.ask_bound(policy, binding, params, &seen, object, &mut noted).await?,
                 Err(status) => misconfigured(policy, Some(binding), &status.message),
             });
+        }
+        for (key, values) in noted {
+            let key = format!("{}/{key}", policy.name);
+            self.notes.add(Level::Metadata, key, annotations::joined(&values));
         }
         Ok(denials)
     }
@@ -87,6 +98,7 @@ impl Asking<'_> {
         params: Option<&Resource>,
         seen: &Seen,
         object: Option<&Value>,
+        noted: &mut Noted,
     ) -> Result<Vec<Denial>, Status> {
         let params = match self.params(params, binding).await {
             Ok(params) => params,
@@ -110,8 +122,11 @@ impl Asking<'_> {
                 namespace: &namespace,
                 params,
             });
-            for decision in evaluated.decisions {
-                denials.extend(self.act(policy, binding, decision));
+            for (index, decision) in evaluated.decisions.into_iter().enumerate() {
+                denials.extend(self.act(policy, binding, index, decision));
+            }
+            for (key, value) in evaluated.annotations {
+                noted.entry(key).or_default().push(value);
             }
             let failed = evaluated.failed_annotations.into_iter();
             denials.extend(failed.map(|why| denial(policy, Some(binding), &why, String::new())));
@@ -120,16 +135,27 @@ impl Asking<'_> {
     }
 
     /// Does what a binding says is to be done about a decision.
-    fn act(&self, policy: &Named, binding: &Binding, decision: Decision) -> Option<Denial> {
+    fn act(&self, policy: &Named, binding: &Binding, index: usize, decision: Decision) -> Option<Denial> {
         let Decision::Deny { message, reason } = decision else { return None };
-        if binding.actions.iter().any(|action| action == "Warn") {
+        let does = |wanted: &str| binding.actions.iter().any(|action| action == wanted);
+        if does("Audit") {
+            let failed = Failed {
+                message: &message,
+                policy: &policy.name,
+                binding: &binding.name,
+                expression_index: index,
+                validation_actions: &binding.actions,
+            };
+            let key = annotations::VALIDATION_FAILURE.to_owned();
+            self.notes.add(Level::Metadata, key, annotations::failure(failed));
+        }
+        if does("Warn") {
             self.warnings.add(vec![format!(
                 "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
                 policy.name, binding.name
             )]);
         }
-        let denies = binding.actions.iter().any(|action| action == "Deny");
-        denies.then(|| denial(policy, Some(binding), &message, reason))
+        does("Deny").then(|| denial(policy, Some(binding), &message, reason))
     }
 
     /// The namespace that the object is in, as far as policies may see it; null if it is in none.

@@ -36,6 +36,11 @@ impl Reinvocation {
         }
     }
 
+    /// Which round it is, from 0.
+    pub(super) fn number(&self) -> usize {
+        self.second.into()
+    }
+
     /// Whether a webhook is asked in this round, if it is one for this write.
     pub(super) fn wants(&self, webhook: &Webhook) -> bool {
         !self.second || self.again.contains(&id(webhook))

@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use kubeapi::Status;
+use kubeapi::admission::annotations::Turn;
 use serde_json::Value;
 
 use super::asking::Asking;
@@ -20,10 +21,12 @@ impl Asking<'_> {
         for webhook in &self.hooks.validating {
             let Some(seen) = self.for_webhook(webhook, object).await? else { continue };
             let (new, old) = self.objects(&seen, object).await?;
+            // Upstream counts those that are asked.
+            let turn = Turn { round: 0, index: calls.len() };
             calls.push(async move {
                 let (new, old) = (Some(&new).filter(|_| object.is_some()), Some(&old));
                 let old = old.filter(|_| self.about.old.is_some());
-                self.ask(webhook, &seen, new, old, false).await
+                self.ask(webhook, &seen, new, old, (turn, false)).await
             });
         }
         // All are asked, also if one refuses; the first in their order is heard.

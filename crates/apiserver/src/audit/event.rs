@@ -50,7 +50,7 @@ pub(super) struct Event {
     #[serde(serialize_with = "micro_time")]
     pub(super) stage_timestamp: Timestamp,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) annotations: BTreeMap<&'static str, String>,
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 impl Event {

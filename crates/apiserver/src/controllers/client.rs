@@ -9,7 +9,7 @@ use kubeapi::{GroupVersion, Status};
 use serde_json::Value;
 
 use crate::registry::Resource;
-use crate::server::{Request, Server};
+use crate::server::{Notes, Request, Server};
 
 /// Asks the server, with the name of a controller and the rights of an administrator.
 #[derive(Clone)]
@@ -124,6 +124,7 @@ impl Client {
             patch: PatchType::Merge,
             user: self.user.clone(),
             user_agent: self.program.to_owned(),
+            notes: Notes::default(),
         };
         // Boxed: the types of futures of controllers are deep enough as it is.
         let answer = match self.alone {

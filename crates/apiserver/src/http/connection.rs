@@ -1,6 +1,5 @@
 //! One connection: HTTP/1.1 or HTTP/2 within limits, and an end that lets requests finish.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -9,15 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use ::http::Request;
+use ::http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinError;
 
 use super::gather::{Sender, gather};
-use super::patience::{Patient, Streams, Tracked};
+use super::patience::{Patient, Tracked};
+use super::streams::{Running, Streams, apart, streams};
 use super::{Api, Certificates, Settings};
 use crate::audit::Peer;
 
@@ -43,6 +44,9 @@ const SEND_BUFFER: usize = 256 * 1024;
 
 /// The window of a stream, as upstream has it: a usual list goes out without waiting.
 const WINDOW: u32 = 256 * 1024;
+
+/// How often streams and connection give each other work before others get a turn.
+const ROUNDS: u32 = 8;
 
 /// The requests of a connection.
 #[derive(Debug, Default)]
@@ -112,20 +116,25 @@ where
         }
         let (api, active) = (api.clone(), Active::begin(&of_requests));
         async move {
-            let response = api.handle(request).await;
-            Ok::<_, Infallible>(response.map(|body| Tracked::new(body.until_end(active))))
+            // On a connection of HTTP/1.1 there is nobody else to hold up.
+            let response = match request.version() {
+                Version::HTTP_2 => apart(async move { api.handle(request).await }).await?,
+                _ => api.handle(request).await,
+            };
+            Ok::<_, JoinError>(response.map(|body| Tracked::new(body.until_end(active))))
         }
     });
     let settings = this.settings();
-    let builder = builder(settings);
+    let (streams, mut running) = streams(settings.stalled);
+    let builder = builder(settings, streams);
     let (stream, sender) = gather(Patient::new(stream, settings.stalled));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
-        ended = in_turns(connection.as_mut(), &sender) => ended,
+        ended = in_turns(connection.as_mut(), &mut running, &sender) => ended,
         () = async { tokio::select! { biased; () = this.closed() => {}, () = idle(&activity, settings.idle) => {} } } => {
             connection.as_mut().graceful_shutdown();
-            in_turns(connection, &sender).await
+            in_turns(connection, &mut running, &sender).await
         }
     };
     if let Err(error) = ended {
@@ -133,14 +142,27 @@ where
     }
 }
 
-/// A connection that sends what it has written whenever it has no more to write.
-async fn in_turns<S, C>(mut connection: Pin<&mut C>, sender: &Sender<S>) -> Result<(), Error>
+/// A connection that runs its streams, and sends what they have written when none has more to write.
+async fn in_turns<S, C>(
+    mut connection: Pin<&mut C>,
+    streams: &mut Running,
+    sender: &Sender<S>,
+) -> Result<(), Error>
 where
     S: AsyncWrite + Unpin,
     C: Future<Output = Result<(), Error>>,
 {
     poll_fn(|context| {
-        let turn = connection.as_mut().poll(context);
+        let mut turn = connection.as_mut().poll(context);
+        let mut rounds = 1;
+        while turn.is_pending() && streams.poll(context) {
+            if rounds == ROUNDS {
+                context.waker().wake_by_ref();
+                break;
+            }
+            turn = connection.as_mut().poll(context);
+            rounds += 1;
+        }
         match sender.poll_send(context) {
             // A connection that is over has nobody else to tell.
             Poll::Ready(Err(error)) if turn.is_pending() => Poll::Ready(Err(error.into())),
@@ -150,8 +172,8 @@ where
     .await
 }
 
-fn builder(settings: &Settings) -> auto::Builder<Streams> {
-    let mut builder = auto::Builder::new(Streams { patience: settings.stalled });
+fn builder(settings: &Settings, streams: Streams) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(streams);
     builder
         .http1()
         .timer(TokioTimer::new())

@@ -8,7 +8,9 @@ use ::http::header::{ACCEPT, CONTENT_LENGTH, USER_AGENT};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response};
 use futures_util::FutureExt;
+use http_body::Body as _;
 use kubeapi::authn::User;
+use kubeapi::limits::Limits;
 use kubeapi::media::{Endpoint, PatchType};
 use kubeapi::request::{ListOptions, Query, ResourceRequest, Target, Verb};
 use kubeapi::{FieldError, GroupKind, Path, Status, builtin, meta};
@@ -23,7 +25,7 @@ use super::{Api, Body, Certificates, audit, fairness, incoming, version};
 use crate::Document;
 use crate::audit::Record;
 use crate::registry::{Origin, Registry, Resource};
-use crate::server::{Answer, Request};
+use crate::server::{Answer, Notes, Request};
 use crate::store::Scope;
 
 /// The most bytes of a URL: long selectors have room.
@@ -158,13 +160,20 @@ impl Api {
         let inside = parts.extensions.get::<User>().is_some();
         let (authenticated, target) = (asked.user?, asked.target?);
         let user = self.0.auth.impersonate(authenticated.clone(), &parts.headers)?;
-        let _seat = match inside || is_health(&target) {
+        let mut seat = match inside || is_health(&target) {
             true => None,
             false => Some(self.0.gate.enter(&user, self.width(parts, &target, query)).await?),
         };
         self.permitted(parts, &authenticated, &user, &target)?;
         *labels = self.labels(&target);
-        self.answer(parts, body, query.clone(), Caller { user, inside }, target).await
+        let answer = self.answer(parts, body, query.clone(), Caller { user, inside }, target);
+        let answer = fairness::at_cost(&mut seat, answer).await;
+        if let Some(seat) = &mut seat {
+            let sent = header(&parts.headers, CONTENT_LENGTH).parse().unwrap_or(0_u64);
+            let answered = answer.as_ref().map_or(0, |answer| answer.body().size_hint().lower());
+            seat.moved(sent.min(Limits::REQUEST.bytes as u64) + answered);
+        }
+        answer
     }
 
     /// How many seats a request takes: one, and more for a list of many objects or a large body.
@@ -299,7 +308,8 @@ impl Api {
         let (body, patch) = (content.value, content.patch);
         let user_agent = header(&parts.headers, USER_AGENT).to_owned();
         let user = caller.user;
-        let request = Request { target, query, body, patch, user, user_agent };
+        let notes = audit::of(parts).map(Record::notes).unwrap_or_default();
+        let request = Request { target, query, body, patch, user, user_agent, notes };
         let served = async {
             // What is shown to the audit log has to be looked into.
             if wanted.is_plain_json() && !audit::of(parts).is_some_and(Record::shows_answer) {
@@ -351,7 +361,8 @@ impl Api {
             false => Some(self.0.watches.take(&user.name).ok_or_else(fairness::too_many)?),
         };
         let patch = PatchType::Merge;
-        let request = Request { target, query, body: None, patch, user, user_agent: String::new() };
+        let (user_agent, notes) = (String::new(), Notes::default());
+        let request = Request { target, query, body: None, patch, user, user_agent, notes };
         let server = self.0.server.clone();
         let mut watching = server.watch(&request)?;
         if wanted.is_plain_json() {

@@ -1,13 +1,19 @@
 //! Priority and fairness: one client's flood starves nobody.
 //!
-//! Clients are of four levels by who they are, each with seats of its own; within a level each user is a flow. There
-//! are no FlowSchema and PriorityLevelConfiguration objects: [`Settings`](super::Settings) say it all.
+//! Clients are of four levels by who they are, each with seats of its own; within a level each user is a flow. A flow
+//! that takes more than its share of the processors is slowed down while others ask. There are no FlowSchema and PriorityLevelConfiguration objects: [`Settings`](super::Settings) say it all.
 
 mod queues;
+mod shares;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use clock::{Clock, Monotonic, RuntimeClock};
+use jiff::Timestamp;
 use kubeapi::Status;
 use kubeapi::authn::{MASTERS, UNAUTHENTICATED, User};
 use tokio::sync::oneshot;
@@ -16,10 +22,19 @@ pub use queues::Bounds;
 
 use super::Settings;
 use super::metrics::LevelMetrics;
-use queues::{Arrival, Queues, Ticket};
+use queues::{Arrival, Pace, Queues, Ticket};
+use shares::{Rule, Shares};
 
 /// When to come back, as upstream says it.
 const RETRY_SECONDS: u32 = 1;
+
+/// What a request costs beside the work on its answer: to read and parse it, to find out who asks, to encrypt and write
+/// the answer. About what a small one takes; more for each byte that is received or sent.
+const OVERHEAD: Duration = Duration::from_micros(50);
+const PER_BYTE: Duration = Duration::from_nanos(1);
+
+/// Who is slowed down and has no more room to wait hears so only after a while: a flood of refusals is one, too.
+const REFUSAL: Duration = Duration::from_millis(500);
 
 /// What is said to who has to come back.
 pub(super) fn too_many() -> Status {
@@ -76,6 +91,28 @@ pub(super) struct Gate {
 struct Lane {
     state: Mutex<State>,
     metrics: LevelMetrics,
+    /// None where everybody may have all there is.
+    processors: Option<Arc<Processors>>,
+}
+
+/// Whose the processors are.
+#[derive(Debug)]
+struct Processors {
+    shares: Mutex<Shares>,
+    clock: RuntimeClock,
+    began: Monotonic,
+}
+
+impl Processors {
+    fn new(count: usize) -> Self {
+        let clock = RuntimeClock::starting_at(Timestamp::UNIX_EPOCH);
+        Processors { shares: Mutex::new(Shares::new(count)), began: clock.monotonic(), clock }
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Shares, Duration) -> T) -> T {
+        let now = self.clock.monotonic().since(self.began);
+        change(&mut self.shares.lock().unwrap_or_else(PoisonError::into_inner), now)
+    }
 }
 
 #[derive(Debug)]
@@ -83,12 +120,15 @@ struct State {
     queues: Queues,
     last: Ticket,
     /// Who waits is told by this when it is their turn; it is dropped if they have to go.
-    waiting: std::collections::BTreeMap<Ticket, oneshot::Sender<()>>,
+    waiting: BTreeMap<Ticket, oneshot::Sender<()>>,
+    /// The flows for which a timer runs.
+    timed: BTreeSet<Arc<str>>,
 }
 
 impl Gate {
     /// With what the settings grant, counted by `metrics`.
     pub(super) fn new(settings: &Settings, metrics: impl Fn(Level) -> LevelMetrics) -> Self {
+        let processors = Arc::new(Processors::new(settings.processors));
         let levels = Level::ALL.map(|level| {
             let bounds = match level {
                 Level::System => settings.system,
@@ -96,8 +136,11 @@ impl Gate {
                 Level::Workload => settings.workload,
                 Level::Anonymous => settings.anonymous,
             };
-            let (queues, waiting) = (Queues::new(bounds), std::collections::BTreeMap::new());
-            Arc::new(Lane { state: Mutex::new(State { queues, last: 0, waiting }), metrics: metrics(level) })
+            let queues = Queues::new(bounds);
+            let state = State { queues, last: 0, waiting: BTreeMap::new(), timed: BTreeSet::new() };
+            // An administrator is nobody's equal: a restore of many objects is one flow.
+            let processors = Some(processors.clone()).filter(|_| level != Level::System);
+            Arc::new(Lane { state: Mutex::new(state), metrics: metrics(level), processors })
         });
         Gate { levels, wait: settings.wait }
     }
@@ -108,14 +151,20 @@ impl Gate {
     /// 429 if too many wait already, or it takes too long.
     pub(super) async fn enter(&self, user: &User, width: usize) -> Result<Seat, Status> {
         let lane = &self.levels[Level::of(user) as usize];
-        let entered = match lane.arrive(user.name.as_str().into(), width) {
-            None => None,
+        let (entered, rule) = lane.arrive(user.name.as_str().into(), width);
+        let seat = match entered {
+            None => {
+                if rule != Rule::Freely {
+                    tokio::time::sleep(REFUSAL).await;
+                }
+                None
+            }
             Some(mut seat) => match tokio::time::timeout(self.wait, seat.turn()).await {
                 Ok(true) => Some(seat),
                 Ok(false) | Err(_) => None,
             },
         };
-        entered.ok_or_else(|| {
+        seat.ok_or_else(|| {
             lane.metrics.rejected();
             too_many()
         })
@@ -136,12 +185,14 @@ impl Lane {
         changed
     }
 
-    /// A place for a request, at work or in the queue.
-    fn arrive(self: &Arc<Self>, flow: Arc<str>, width: usize) -> Option<Seat> {
-        self.change(|state| {
+    /// A place for a request, at work or in the queue; and how the flow's requests are worked on.
+    fn arrive(self: &Arc<Self>, flow: Arc<str>, width: usize) -> (Option<Seat>, Rule) {
+        let ask = |processors: &Arc<Processors>| processors.with(|shares, now| shares.ask(&flow, now));
+        let rule = self.processors.as_ref().map_or(Rule::Freely, ask);
+        let seat = self.change(|state| {
             state.last += 1;
             let ticket = state.last;
-            let turn = match state.queues.arrive(&flow, ticket, width) {
+            let turn = match state.queues.arrive(&flow, ticket, width, pace(rule)) {
                 Arrival::Refused => return None,
                 Arrival::Runs => Turn::Come,
                 Arrival::Waits { displaced } => {
@@ -151,8 +202,44 @@ impl Lane {
                     Turn::ToCome(receiver)
                 }
             };
-            Some(Seat { lane: self.clone(), flow, width, ticket, turn })
-        })
+            self.come_back(state, &flow, rule);
+            Some(Seat { lane: self.clone(), flow: flow.clone(), width, ticket, turn, cost: OVERHEAD })
+        });
+        (seat, rule)
+    }
+
+    /// Has a flow go on when it may.
+    fn come_back(self: &Arc<Self>, state: &mut State, flow: &Arc<str>, rule: Rule) {
+        let Rule::NotBefore(wait) = rule else { return };
+        if !state.queues.waits(flow) || !state.timed.insert(flow.clone()) {
+            return;
+        }
+        // What is given up while the runtime goes down has nobody to wait for.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (lane, flow) = (self.clone(), flow.clone());
+        runtime.spawn(async move {
+            tokio::time::sleep(wait).await;
+            lane.change(|state| {
+                state.timed.remove(&flow);
+                lane.follow(state, &flow);
+            });
+        });
+    }
+
+    /// Has a flow's requests worked on as they are to be by now.
+    fn follow(self: &Arc<Self>, state: &mut State, flow: &Arc<str>) {
+        let Some(processors) = &self.processors else { return };
+        let rule = processors.with(|shares, now| shares.rule(flow, now));
+        state.queues.set_pace(flow, pace(rule));
+        self.come_back(state, flow, rule);
+    }
+}
+
+fn pace(rule: Rule) -> Pace {
+    match rule {
+        Rule::Freely => Pace::Free,
+        Rule::InTurn => Pace::Single,
+        Rule::NotBefore(_) => Pace::Held,
     }
 }
 
@@ -173,6 +260,8 @@ pub(super) struct Seat {
     width: usize,
     ticket: Ticket,
     turn: Turn,
+    /// Processor time.
+    cost: Duration,
 }
 
 impl Seat {
@@ -183,11 +272,31 @@ impl Seat {
         }
         matches!(self.turn, Turn::Come)
     }
+
+    /// Counts bytes that were received or are to be sent.
+    pub(super) fn moved(&mut self, bytes: u64) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.cost = self.cost.saturating_add(PER_BYTE.saturating_mul(bytes));
+    }
+}
+
+/// Does the work on a request, and has its flow pay for it.
+pub(super) async fn at_cost<F: Future>(seat: &mut Option<Seat>, work: F) -> F::Output {
+    let Some(seat) = seat else { return work.await };
+    let Some(processors) = seat.lane.processors.clone() else { return work.await };
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let began = processors.clock.monotonic();
+        let polled = work.as_mut().poll(context);
+        seat.cost += processors.clock.monotonic().since(began);
+        polled
+    })
+    .await
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let Seat { lane, flow, width, ticket, turn } = self;
+        let Seat { lane, flow, width, ticket, turn, cost } = self;
         lane.change(|state| {
             // It may have been told, and not have heard it yet.
             let come = match turn {
@@ -196,7 +305,11 @@ impl Drop for Seat {
                 Turn::ToCome(turn) => turn.try_recv().is_ok(),
             };
             if come {
+                if let Some(processors) = &lane.processors {
+                    processors.with(|shares, now| shares.charge(flow, *cost, now));
+                }
                 state.queues.finish(flow, *width);
+                lane.follow(state, flow);
             } else if state.waiting.remove(ticket).is_some() {
                 state.queues.give_up(flow, *ticket);
             }

@@ -15,6 +15,7 @@ use kubeapi::request::Verb;
 use kubeapi::{GroupVersion, Status};
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use tokio::runtime::RuntimeFlavor;
 
 use super::response::header;
 use super::{duplicates, yaml};
@@ -31,6 +32,9 @@ where
     let body = body.map_frame(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())));
     body.map_err(|error| error.to_string()).boxed_unsync()
 }
+
+/// A body of so many bytes takes about a millisecond to be read.
+const LARGE: usize = 256 * 1024;
 
 /// What a body says.
 #[derive(Debug)]
@@ -95,22 +99,26 @@ pub(super) async fn read(
         Verb::Create | Verb::Update => {
             let format = media::content_type(content_type, expected.endpoint())?;
             let bytes = collect(body, expected.patience).await?;
-            let value = object(&bytes, format, expected)?;
-            let repeated = if expected.strict { repeated(&bytes, format) } else { Vec::new() };
-            Ok(Content { value: Some(value), repeated, ..Content::NONE })
+            aside(bytes.len(), || {
+                let value = object(&bytes, format, expected)?;
+                let repeated = if expected.strict { repeated(&bytes, format) } else { Vec::new() };
+                Ok(Content { value: Some(value), repeated, ..Content::NONE })
+            })
         }
         Verb::Patch => {
             let patch = media::patch_type(content_type, expected.endpoint())?;
             let bytes = collect(body, expected.patience).await?;
-            let value = Some(patched(&bytes, patch)?);
-            let strict = expected.strict && patch != PatchType::Json;
-            // Nearly always JSON, which is looked through much faster; what is found is told of as of YAML.
-            let format = match patch {
-                PatchType::Apply if !is_plain_json(&bytes) => Format::Yaml,
-                _ => Format::Json,
-            };
-            let repeated = if strict { repeated(&bytes, format) } else { Vec::new() };
-            Ok(Content { value, patch, repeated })
+            aside(bytes.len(), || {
+                let value = Some(patched(&bytes, patch)?);
+                let strict = expected.strict && patch != PatchType::Json;
+                // Nearly always JSON, which is looked through much faster; what is found is told of as of YAML.
+                let format = match patch {
+                    PatchType::Apply if !is_plain_json(&bytes) => Format::Yaml,
+                    _ => Format::Json,
+                };
+                let repeated = if strict { repeated(&bytes, format) } else { Vec::new() };
+                Ok(Content { value, patch, repeated })
+            })
         }
         Verb::Delete | Verb::DeleteCollection => {
             let bytes = collect(body, expected.patience).await?;
@@ -125,6 +133,14 @@ pub(super) async fn read(
         }
         _ => Ok(Content::NONE),
     }
+}
+
+/// Works on so many bytes. What takes milliseconds is done where nobody else's task waits behind it, if there is more
+/// than one thread.
+fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let runtime = tokio::runtime::Handle::try_current();
+    let threads = runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes >= LARGE && threads { tokio::task::block_in_place(work) } else { work() }
 }
 
 async fn collect(body: Incoming, patience: Duration) -> Result<Bytes, Status> {

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::rt::Executor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
@@ -109,7 +108,7 @@ tokio::task_local! {
     static PROGRESS: Arc<Progress>;
 }
 
-/// The body of an answer whose progress is seen by the [`Streams`] that it is written on, if it is.
+/// The body of an answer whose progress is seen by whoever runs its stream [`patiently`], if anybody does.
 #[derive(Debug)]
 pub(super) struct Tracked {
     body: super::Body,
@@ -155,22 +154,10 @@ impl Body for Tracked {
     }
 }
 
-/// Runs the streams of HTTP/2 connections, and resets those whose client does not read them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Streams {
-    pub(super) patience: Duration,
-}
-
-impl<F> Executor<F> for Streams
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    fn execute(&self, stream: F) {
-        let progress = Arc::<Progress>::default();
-        let watched = watched(stream, progress.clone(), self.patience);
-        tokio::spawn(PROGRESS.scope(progress, watched));
-    }
+/// Runs a stream of an HTTP/2 connection to its end, or until its client leaves it unread for `patience`.
+pub(super) fn patiently<F: Future>(stream: F, patience: Duration) -> impl Future<Output = ()> {
+    let progress = Arc::<Progress>::default();
+    PROGRESS.scope(progress.clone(), watched(stream, progress, patience))
 }
 
 /// Runs a stream to its end, or until a piece of it is not taken for `patience`: then it is dropped, which resets it.

@@ -25,6 +25,8 @@ pub struct Settings {
     pub stalled: Duration,
     /// How long a request may wait for its turn: a quarter of what upstream gives a whole request.
     pub wait: Duration,
+    /// Processors to be shared: what the machine has.
+    pub processors: usize,
     /// What administrators and the system itself get.
     pub system: Bounds,
     /// What nodes get.
@@ -46,6 +48,7 @@ impl Default for Settings {
             body: Duration::from_secs(60),
             stalled: Duration::from_secs(60),
             wait: Duration::from_secs(15),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
             // An administrator may have it all: a restore of many objects is one flow.
             system: Bounds { seats: 64, flow_seats: 64, flow_queue: 500, queue: 2_000 },
             // Few at once: on a small machine what is worked on waits for a processor, where there is no fairness.

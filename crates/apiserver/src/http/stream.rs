@@ -51,6 +51,8 @@ struct Timers {
 struct State {
     watcher: Watcher,
     timers: Timers,
+    /// When the server goes down. Kept, so that not every event puts itself in line for it anew.
+    closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Whether a Table is still to describe its columns.
     headers: bool,
     over: bool,
@@ -60,7 +62,9 @@ impl Watcher {
     /// The bytes of the watch, until its time is over, history is lost or the server goes down.
     pub(super) fn stream(self, options: &ListOptions) -> impl Stream<Item = Bytes> + Send + use<> {
         let timers = self.server.with_entropy(|entropy| Timers::new(options, entropy));
-        let state = State { watcher: self, timers, headers: true, over: false };
+        let mut closing = self.closing.clone();
+        let closed = Box::pin(async move { drop(closing.wait_for(|closing| *closing).await) });
+        let state = State { watcher: self, timers, closed, headers: true, over: false };
         stream::unfold(state, |mut state| async move {
             let bytes = state.next().await?;
             Some((bytes, state))
@@ -113,6 +117,7 @@ impl State {
     /// Waits for an event, or for the time for a bookmark; none at the end.
     async fn event(&mut self) -> Option<Result<Told, Status>> {
         let Watcher { server, watching, closing, .. } = &mut self.watcher;
+        let closed = &mut self.closed;
         let Timers { end, bookmark } = &mut self.timers;
         // Where events never pause, nobody else would be asked.
         if *closing.borrow() || end.is_elapsed() {
@@ -129,7 +134,7 @@ impl State {
             tokio::select! {
                 biased;
                 event = watching.next_told() => return event.transpose(),
-                _ = closing.wait_for(|closing| *closing) => return None,
+                () = closed.as_mut() => return None,
                 () = end.as_mut() => return None,
                 () = bookmark_due => {}
             }
@@ -147,7 +152,7 @@ impl State {
     fn batch(&mut self, event: Result<Told, Status>) -> Bytes {
         let first = self.bytes(event);
         let mut all = BytesMut::new();
-        while all.len() + first.len() < BATCH && !self.over {
+        while all.len() + first.len() < BATCH && !self.over && self.watcher.watching.has_ready() {
             let Some(next) = self.watcher.watching.next_told().now_or_never() else { break };
             let Some(next) = next.transpose() else {
                 self.over = true;

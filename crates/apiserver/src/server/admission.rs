@@ -202,8 +202,9 @@ impl Server {
         if write.call.alone || hooks.is_empty() {
             return None;
         }
-        let (about, warnings) = (write.about(name), write.call.warnings);
-        Some(Asking::new(about, hooks, &self.conversion, self.registry(), self.store.view(), warnings))
+        let (about, warnings, notes) = (write.about(name), write.call.warnings, &write.call.request.notes);
+        let (registry, view) = (self.registry(), self.store.view());
+        Some(Asking::new(about, hooks, &self.conversion, registry, view, warnings, notes))
     }
 
     /// Lets an object be changed that is created, or replaces `old`.

@@ -217,6 +217,12 @@ impl Watching {
         self
     }
 
+    /// Whether [`Watching::next`] would have something to say without waiting for a change.
+    pub fn has_ready(&self) -> bool {
+        let before = !self.ready.is_empty() || !self.first.is_empty() || self.end_of_first.is_some();
+        before || self.taken.is_some() || self.changes.has_ready()
+    }
+
     /// A bookmark, if all that has happened so far has been told.
     pub fn bookmark(&self) -> Option<WatchEvent> {
         let told = self.first.is_empty() && self.end_of_first.is_none() && self.ready.is_empty();

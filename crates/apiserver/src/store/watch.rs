@@ -123,6 +123,12 @@ impl Watch {
         }
     }
 
+    /// Whether [`Watch::next`] would have something to say without waiting for a change; also that the watch is over.
+    pub fn has_ready(&self) -> bool {
+        let live = |live: &Live| !live.receiver.is_empty() || live.receiver.is_closed();
+        !self.backlog.is_empty() || self.ended.is_some() || self.live.as_ref().is_none_or(live)
+    }
+
     async fn catch_up(&mut self) -> Result<(), Error> {
         if self.attach()? {
             return Ok(());

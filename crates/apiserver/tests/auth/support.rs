@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use apiserver::auth::{Auth, SigningKey};
-use apiserver::server::{Answer, Request, Server};
+use apiserver::server::{Answer, Notes, Request, Server};
 use apiserver::store::{MemoryStore, Options};
 use clock::{ManualClock, SeededEntropy};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -96,7 +96,15 @@ pub(crate) fn request(user: &User, method: &str, url: &str, body: Value) -> Requ
     let Ok(Target::Resource(target)) = Target::parse(method, path, &query) else { panic!("{method} {url}") };
     let patch = patch_type(patch, Endpoint::Builtin).unwrap_or(PatchType::Merge);
     let body = (!body.is_null()).then_some(body);
-    Request { target, query, body, patch, user: user.clone(), user_agent: "tests".into() }
+    Request {
+        target,
+        query,
+        body,
+        patch,
+        user: user.clone(),
+        user_agent: "tests".into(),
+        notes: Notes::default(),
+    }
 }
 
 pub(crate) fn user(name: &str, groups: &[&str]) -> User {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use apiserver::controllers::{Progress, Running, Settings, TokenSecret, first_objects, run};
-use apiserver::server::{Request, Server};
+use apiserver::server::{Notes, Request, Server};
 use apiserver::store::{MemoryStore, Options, Store};
 use clock::{Clock, ManualClock, SeededEntropy};
 use jiff::Timestamp;
@@ -163,5 +163,13 @@ fn request(method: &str, url: &str, body: Option<Value>) -> Request {
     let query = Query::parse(query);
     let Ok(Target::Resource(target)) = Target::parse(method, path, &query) else { panic!("{method} {url}") };
     let user = User { name: "admin".into(), groups: vec!["system:masters".into()], ..User::default() };
-    Request { target, query, body, patch: PatchType::Merge, user, user_agent: "tests".into() }
+    Request {
+        target,
+        query,
+        body,
+        patch: PatchType::Merge,
+        user,
+        user_agent: "tests".into(),
+        notes: Notes::default(),
+    }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use apiserver::Document;
 use apiserver::openapi::OpenApi;
 use apiserver::registry::Registry;
-use apiserver::server::{Request, Server};
+use apiserver::server::{Notes, Request, Server};
 use apiserver::store::{MemoryStore, Options};
 use clock::{ManualClock, SeededEntropy};
 use jiff::Timestamp;
@@ -45,6 +45,7 @@ pub(crate) async fn ask(server: &Server, method: &str, path: &str, body: Option<
         patch: PatchType::Merge,
         user: User::anonymous(),
         user_agent: String::new(),
+        notes: Notes::default(),
     };
     server.serve(&request).await.unwrap();
 }

@@ -14,7 +14,7 @@ use kubeapi::audit::Policy;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{NOW, api_on, ask, clock, request};
+use crate::support::{NOW, api_on, ask, clock, ok, request};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
@@ -209,4 +209,28 @@ async fn requests_do_not_care_whether_the_log_can_be_written() {
     }
     let metrics = ask(&api, "GET", "/metrics", &[], "").await.text();
     assert!(metrics.contains("herdsman_apiserver_audit_events_dropped_total 2"), "{metrics}");
+}
+
+#[tokio::test]
+async fn policies_note_what_they_have_to_say() {
+    let audited = Audited::by(json!([{"level": "Metadata", "omitStages": ["RequestReceived"]}])).await;
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let rule =
+        json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]});
+    let spec = json!({
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.metadata.name != 'x'", "message": "a < b"}],
+        "auditAnnotations": [{"key": "name", "valueExpression": "string(object.metadata.name)"}],
+    });
+    let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+    ok(&audited.api, "POST", &format!("{group}/validatingadmissionpolicies"), &policy).await;
+    let spec = json!({"policyName": "p", "validationActions": ["Audit"]});
+    let binding = json!({"metadata": {"name": "b"}, "spec": spec});
+    ok(&audited.api, "POST", &format!("{group}/validatingadmissionpolicybindings"), &binding).await;
+    ok(&audited.api, "POST", SECRETS, &secret()).await;
+    let lines = audited.lines();
+    let noted = &lines.last().unwrap()["annotations"];
+    assert_eq!(noted["p/name"], "x", "{lines:?}");
+    let failure = r#"[{"message":"a \u003c b","policy":"p","binding":"b","expressionIndex":0,"validationActions":["Audit"]}]"#;
+    assert_eq!(noted["validation.policy.admission.k8s.io/validation_failure"], failure);
 }

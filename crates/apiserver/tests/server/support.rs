@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use apiserver::server::{Answer, Request, Server, Watching};
+use apiserver::server::{Answer, Notes, Request, Server, Watching};
 use apiserver::store::{MemoryStore, Options, Store};
 use clock::{Clock, ManualClock, SeededEntropy};
 use jiff::Timestamp;
@@ -51,7 +51,7 @@ pub(crate) fn request(method: &str, url: &str, body: Option<Value>) -> Request {
     let Ok(Target::Resource(target)) = Target::parse(method, path, &query) else { panic!("{method} {url}") };
     let patch = patch_type(patch, Endpoint::Builtin).unwrap_or(PatchType::Merge);
     let user = User { name: "admin".into(), groups: vec![MASTERS.into()], ..User::default() };
-    Request { target, query, body, patch, user, user_agent: "tests".into() }
+    Request { target, query, body, patch, user, user_agent: "tests".into(), notes: Notes::default() }
 }
 
 pub(crate) async fn ask(

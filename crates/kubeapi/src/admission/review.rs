@@ -113,6 +113,8 @@ pub struct Answer {
     pub result: Value,
     /// For the client.
     pub warnings: Vec<String>,
+    /// For the audit log, by key.
+    pub audit_annotations: Vec<(String, String)>,
 }
 
 /// Reads an answer; only webhooks that change objects may give patches.
@@ -131,11 +133,15 @@ pub fn read(answer: &Value, version: ReviewVersion, uid: &str, mutating: bool) -
     }
     let patch = if mutating { patch(response)? } else { None };
     let warnings = response["warnings"].as_array().into_iter().flatten();
+    let annotations = response["auditAnnotations"].as_object().into_iter().flatten();
     Ok(Answer {
         allowed: response["allowed"] == true,
         patch,
         result: response["status"].clone(),
         warnings: warnings.filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+        audit_annotations: annotations
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect(),
     })
 }
 

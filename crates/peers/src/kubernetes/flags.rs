@@ -61,6 +61,19 @@ pub(super) fn kube_apiserver(files: &Files, ports: Ports, _: &Path) -> Vec<Strin
     ])
 }
 
+/// The files of an audit log.
+pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
+pub(super) const AUDIT_LOG: &str = "audit.log";
+
+pub(super) fn kube_apiserver_audited(files: &Files, ports: Ports, directory: &Path) -> Vec<String> {
+    let mut words = kube_apiserver(files, ports, directory);
+    words.extend(flags([
+        ("audit-policy-file", text(&directory.join(AUDIT_POLICY)).as_str()),
+        ("audit-log-path", &text(&directory.join(AUDIT_LOG))),
+    ]));
+    words
+}
+
 pub(super) fn kube_controller_manager(files: &Files, _: Ports, _: &Path) -> Vec<String> {
     flags([
         ("kubeconfig", text(&files.controller_manager_kubeconfig).as_str()),

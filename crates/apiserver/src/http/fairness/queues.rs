@@ -30,12 +30,35 @@ pub(super) enum Arrival {
     Refused,
 }
 
+/// How many requests of a flow may run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As many as there are seats for one flow.
+    #[default]
+    Free,
+    /// One at a time.
+    Single,
+    /// None for now.
+    Held,
+}
+
 #[derive(Debug, Default)]
 struct Flow {
+    pace: Pace,
     /// Seats it was given so far, as the clock of fairness counts them.
     time: u64,
     held: usize,
     waiting: VecDeque<(Ticket, usize)>,
+}
+
+impl Flow {
+    fn may_start(&self, width: usize, most: usize) -> bool {
+        match self.pace {
+            Pace::Free => self.held + width <= most,
+            Pace::Single => self.held == 0,
+            Pace::Held => false,
+        }
+    }
 }
 
 /// The seats of one level and who waits for them.
@@ -74,14 +97,24 @@ impl Queues {
         width.clamp(1, self.bounds.flow_seats.min(self.bounds.seats).max(1))
     }
 
+    /// Whether requests of a flow wait.
+    pub(super) fn waits(&self, flow: &str) -> bool {
+        self.flows.get(flow).is_some_and(|flow| !flow.waiting.is_empty())
+    }
+
+    /// Says how many requests of a flow may run from now on, as long as it has any.
+    pub(super) fn set_pace(&mut self, flow: &Arc<str>, pace: Pace) {
+        self.change(flow, |flow| flow.pace = pace);
+    }
+
     /// A request of a flow arrives. If it waits, [`Queues::next`] says when it runs.
-    pub(super) fn arrive(&mut self, flow: &Arc<str>, ticket: Ticket, width: usize) -> Arrival {
+    pub(super) fn arrive(&mut self, flow: &Arc<str>, ticket: Ticket, width: usize, pace: Pace) -> Arrival {
         let width = self.fitted(width);
         let own = self.flows.get(flow).map_or(0, |flow| flow.waiting.len());
         if own > 0 && own >= self.bounds.flow_queue {
             return Arrival::Refused;
         }
-        self.push(flow, ticket, width);
+        self.push(flow, ticket, width, pace);
         if self.ready.first().is_some_and(|(_, first)| first == flow) && own == 0 && self.fits(width) {
             self.start(flow);
             return Arrival::Runs;
@@ -126,12 +159,13 @@ impl Queues {
         self.held + width <= self.bounds.seats.max(1)
     }
 
-    fn push(&mut self, flow: &Arc<str>, ticket: Ticket, width: usize) {
+    fn push(&mut self, flow: &Arc<str>, ticket: Ticket, width: usize, pace: Pace) {
         let now = self.now;
         self.change(flow, |flow| {
             if flow.waiting.is_empty() {
                 flow.time = flow.time.max(now);
             }
+            flow.pace = pace;
             flow.waiting.push_back((ticket, width));
         });
         self.waiting += 1;
@@ -170,7 +204,7 @@ impl Queues {
         self.ready.remove(&(flow.time, name.clone()));
         change(flow);
         match flow.waiting.front() {
-            Some((_, width)) if flow.held + width <= self.bounds.flow_seats.max(1) => {
+            Some((_, width)) if flow.may_start(*width, self.bounds.flow_seats.max(1)) => {
                 self.ready.insert((flow.time, name.clone()));
             }
             None if flow.held == 0 => drop(self.flows.remove(name)),

@@ -27,7 +27,7 @@ fn seats_are_given_until_there_are_none_then_queues_fill() {
         ("c", 7, Arrival::Waits { displaced: Some(4) }),
         ("c", 8, Arrival::Refused),
     ] {
-        assert_eq!(queues.arrive(&flow(name), ticket, 1), arrival, "{name} {ticket}");
+        assert_eq!(queues.arrive(&flow(name), ticket, 1, Pace::Free), arrival, "{name} {ticket}");
     }
     assert_eq!((queues.held(), queues.waiting()), (2, 3));
     queues.finish(&flow("a"), 1);
@@ -40,9 +40,9 @@ fn seats_are_given_until_there_are_none_then_queues_fill() {
 #[test]
 fn a_flow_does_not_take_all_seats() {
     let mut queues = Queues::new(Bounds { seats: 4, flow_seats: 2, flow_queue: 9, queue: 9 });
-    let arrivals: Vec<_> = (0..3).map(|ticket| queues.arrive(&flow("a"), ticket, 1)).collect();
+    let arrivals: Vec<_> = (0..3).map(|ticket| queues.arrive(&flow("a"), ticket, 1, Pace::Free)).collect();
     assert_eq!(arrivals, [Arrival::Runs, Arrival::Runs, Arrival::Waits { displaced: None }]);
-    assert_eq!(queues.arrive(&flow("b"), 3, 1), Arrival::Runs);
+    assert_eq!(queues.arrive(&flow("b"), 3, 1, Pace::Free), Arrival::Runs);
     assert_eq!(started(&mut queues), Vec::<Ticket>::new());
     queues.finish(&flow("a"), 1);
     assert_eq!(started(&mut queues), [2]);
@@ -51,14 +51,29 @@ fn a_flow_does_not_take_all_seats() {
 #[test]
 fn wide_requests_wait_for_room_and_are_not_passed_over() {
     let mut queues = Queues::new(Bounds { seats: 4, flow_seats: 4, flow_queue: 9, queue: 9 });
-    assert_eq!(queues.arrive(&flow("a"), 1, 2), Arrival::Runs);
+    assert_eq!(queues.arrive(&flow("a"), 1, 2, Pace::Free), Arrival::Runs);
     // More than there is counts as all there is.
-    assert_eq!(queues.arrive(&flow("b"), 2, 100), Arrival::Waits { displaced: None });
-    assert_eq!(queues.arrive(&flow("c"), 3, 1), Arrival::Waits { displaced: None });
+    assert_eq!(queues.arrive(&flow("b"), 2, 100, Pace::Free), Arrival::Waits { displaced: None });
+    assert_eq!(queues.arrive(&flow("c"), 3, 1, Pace::Free), Arrival::Waits { displaced: None });
     queues.finish(&flow("a"), 2);
     assert_eq!(started(&mut queues), [2]);
     queues.finish(&flow("b"), 100);
     assert_eq!(started(&mut queues), [3]);
+}
+
+#[test]
+fn a_flow_at_a_slower_pace_runs_one_request_or_none() {
+    let mut queues = Queues::new(Bounds { seats: 8, flow_seats: 4, flow_queue: 9, queue: 9 });
+    let waits = Arrival::Waits { displaced: None };
+    assert_eq!(queues.arrive(&flow("a"), 1, 1, Pace::Free), Arrival::Runs);
+    assert_eq!(queues.arrive(&flow("a"), 2, 1, Pace::Single), waits);
+    assert_eq!(queues.arrive(&flow("b"), 3, 1, Pace::Held), waits);
+    assert_eq!(queues.arrive(&flow("c"), 4, 1, Pace::Free), Arrival::Runs, "others do not wait with them");
+    assert_eq!(started(&mut queues), Vec::<Ticket>::new());
+    queues.finish(&flow("a"), 1);
+    queues.set_pace(&flow("b"), Pace::Single);
+    assert_eq!(started(&mut queues), [2, 3]);
+    assert!(!queues.waits("a") && !queues.waits("b"));
 }
 
 #[derive(Clone, Debug)]
@@ -88,7 +103,7 @@ proptest! {
         let (mut running, mut waiting) = (Vec::<(Ticket, usize, usize)>::new(), Vec::<(Ticket, usize, usize)>::new());
         for (ticket, step) in (0..).zip(steps) {
             match step {
-                Step::Arrive(flow, width) => match queues.arrive(&names[flow], ticket, width) {
+                Step::Arrive(flow, width) => match queues.arrive(&names[flow], ticket, width, Pace::Free) {
                     Arrival::Runs => running.push((ticket, flow, width)),
                     Arrival::Waits { displaced } => {
                         waiting.push((ticket, flow, width));
@@ -136,10 +151,10 @@ proptest! {
         let mut queues = Queues::new(bounds);
         let names: Vec<Arc<str>> = (0..widths.len()).map(|index| format!("f{index}").into()).collect();
         let blocker = flow("blocker");
-        prop_assert_eq!(queues.arrive(&blocker, 0, 4), Arrival::Runs);
+        prop_assert_eq!(queues.arrive(&blocker, 0, 4, Pace::Free), Arrival::Runs);
         let owner = |ticket: Ticket| (ticket as usize - 1) % widths.len();
         for ticket in 1..=(widths.len() * 200) as Ticket {
-            queues.arrive(&names[owner(ticket)], ticket, widths[owner(ticket)]);
+            queues.arrive(&names[owner(ticket)], ticket, widths[owner(ticket)], Pace::Free);
         }
         let mut given = vec![0; widths.len()];
         let mut running = VecDeque::new();
@@ -155,7 +170,7 @@ proptest! {
         let (least, most) = (given.iter().min().copied().unwrap_or(0), given.iter().max().copied().unwrap_or(0));
         prop_assert!(most - least <= 6, "{:?}", given);
         let single = flow("single");
-        if queues.arrive(&single, u64::MAX, 1) == Arrival::Runs {
+        if queues.arrive(&single, u64::MAX, 1, Pace::Free) == Arrival::Runs {
             return Ok(());
         }
         let mut others = 0;
