@@ -76,14 +76,21 @@ impl Drop for Target {
 }
 
 fn start_herdsman() -> Result<Target> {
-    let program = herdsman()?;
     let directory = TempDir::with_prefix("herdsman-apiserver-")?;
-    let data = directory.path().join("data").display().to_string();
-    let arguments = ["apiserver", "--data-dir", &data, "--listen", "127.0.0.1:0"].map(str::to_owned);
-    let mut process = Process::start("herdsman", &program, &arguments, directory.path())?;
-    let kubeconfig = wait_for_ready(&mut process, &directory.path().join("herdsman.log"))?;
+    let (process, kubeconfig) =
+        launch_herdsman(&directory.path().join("data"), "127.0.0.1:0", directory.path())?;
     let running = Running::Herdsman { process: vec![process], _directory: directory };
     Ok(Target { kind: Kind::Herdsman, kubeconfig, running })
+}
+
+/// Starts our server on a data directory, with its log in a directory that has none yet. Gives its administrator's
+/// kubeconfig once it serves.
+pub(crate) fn launch_herdsman(data: &Path, listen: &str, logs: &Path) -> Result<(Process, PathBuf)> {
+    let data = data.display().to_string();
+    let arguments = ["apiserver", "--data-dir", &data, "--listen", listen].map(str::to_owned);
+    let mut process = Process::start("herdsman", &herdsman()?, &arguments, logs)?;
+    let kubeconfig = wait_for_ready(&mut process, &logs.join("herdsman.log"))?;
+    Ok((process, kubeconfig))
 }
 
 /// The kubeconfig that the line `ready url=.. kubeconfig=..` names.

@@ -1,11 +1,11 @@
-//! Debian packages as peers: downloaded and unpacked beside the system, never installed into it.
+//! Debian packages as peers: downloaded and unpacked beside the system. Only what cannot run so is installed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cache::Recipe;
-use crate::command;
+use crate::command::{self, find_program};
 
 /// Why a package could not be unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -59,8 +59,32 @@ pub fn release() -> String {
     codename(&std::fs::read_to_string("/etc/os-release").unwrap_or_default()).to_owned()
 }
 
-/// Downloads a package and unpacks it into a directory.
-pub fn fetch(package: &str, into: &Path) -> Result<(), Error> {
+/// Where this machine gets its own packages from, if it says so.
+pub(crate) fn mirror() -> Option<String> {
+    let format = "$(CODENAME) $(REPO_URI)";
+    let mut targets = Command::new("apt-get");
+    let targets = command::run(targets.args(["indextargets", "--format", format, "Created-By: Packages"]));
+    let release = format!("{} ", release());
+    targets.ok()?.lines().find_map(|line| line.strip_prefix(&release)).map(str::to_owned)
+}
+
+/// Installs the packages of those programs that are not on this machine: `(program, package)`. Only for programs that
+/// cannot run from where they are unpacked.
+pub fn install(programs: &[(&str, &str)]) -> Result<(), Error> {
+    for (_, package) in programs.iter().filter(|(program, _)| find_program(program).is_none()) {
+        look_up(package)?;
+        let mut install = Command::new("apt-get");
+        install.env("DEBIAN_FRONTEND", "noninteractive");
+        // Somebody else may be installing.
+        install.args(["--option", "DPkg::Lock::Timeout=300", "install", "--yes"]);
+        let installed = command::run(install.args(["--no-install-recommends", package]));
+        installed.map_err(|source| Error::Tool { package: (*package).to_owned(), source })?;
+    }
+    Ok(())
+}
+
+/// Makes sure that apt's lists have a package.
+fn look_up(package: &str) -> Result<(), Error> {
     let tool = |source| Error::Tool { package: package.to_owned(), source };
     if !known(package).map_err(tool)? {
         if !rustix::process::geteuid().is_root() {
@@ -68,6 +92,13 @@ pub fn fetch(package: &str, into: &Path) -> Result<(), Error> {
         }
         command::run(Command::new("apt-get").arg("update")).map_err(tool)?;
     }
+    Ok(())
+}
+
+/// Downloads a package and unpacks it into a directory.
+pub fn fetch(package: &str, into: &Path) -> Result<(), Error> {
+    let tool = |source| Error::Tool { package: package.to_owned(), source };
+    look_up(package)?;
     command::run(Command::new("apt-get").args(["download", package]).current_dir(into)).map_err(tool)?;
     let archive = downloaded(package, into)?;
     command::run(Command::new("dpkg").arg("-x").arg(&archive).arg(into)).map_err(tool)?;
