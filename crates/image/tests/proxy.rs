@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "the suite of pulls needs more of it")]
 mod http;
 #[path = "support/image.rs"]
+#[expect(dead_code, reason = "the suite of pulls needs more of it")]
 mod image_files;
 
 use std::sync::{Arc, Mutex};
