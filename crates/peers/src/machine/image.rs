@@ -32,11 +32,14 @@ const PACKAGES: [&str; 12] = [
 
 /// Run in the new root: nothing that can be fetched again, an identity of its own for each machine, and logs that
 /// survive a reboot.
-const FINISH: &str = "rm -rf var/cache/apt/* var/lib/apt/lists/* etc/hostname etc/ssh/ssh_host_*
+const FINISH: &str = "rm -rf var/cache/apt/* var/lib/apt/lists/* etc/hostname etc/ssh/ssh_host_* var/lib/dbus/machine-id
 : > etc/machine-id
 mkdir -p var/log/journal etc/systemd/system/ssh.service.d
 printf '[Service]\\nExecStartPre=\\nExecStartPre=/usr/bin/ssh-keygen -A\\nExecStartPre=/usr/sbin/sshd -t\\n' > etc/systemd/system/ssh.service.d/keys.conf
 ";
+
+/// What Docker calls it.
+const REPOSITORY: &str = "herdsman-node";
 
 /// The archive inside of a cache entry.
 const ARCHIVE: &str = "root.tar";
@@ -68,9 +71,13 @@ pub(crate) fn build(into: &Path) -> Result<(), debian::Error> {
 /// The image's name in a Docker that has it.
 pub(super) fn load(docker: &Docker) -> Result<String, Error> {
     let provided = Peer::NodeImage.provide()?;
-    let image = format!("herdsman-node:{}", recipe().digest());
+    let image = format!("{REPOSITORY}:{}", recipe().digest());
     if docker.run(&["image", "inspect", "--format", "{{.Id}}", &image]).is_ok() {
         return Ok(image);
+    }
+    // Those of other recipes only take space.
+    for other in docker.run(&["image", "ls", "--quiet", REPOSITORY])?.lines() {
+        docker.run(&["image", "rm", "--force", other])?;
     }
     let path = provided.path.join(ARCHIVE);
     let archive = File::open(&path).map_err(|source| crate::docker::Error::File {
