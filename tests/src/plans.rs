@@ -128,11 +128,6 @@ impl PlanServer {
         Ok(())
     }
 
-    /// The server's process.
-    pub fn id(&self) -> Option<u32> {
-        self.process.first().map(Process::id)
-    }
-
     /// Makes an empty plan Secret and a ServiceAccount that may read and update just that. Gives the connection info
     /// of its agent, as `/v3/connect/agent` does.
     pub fn enrol(&self, name: &str) -> Result<String> {

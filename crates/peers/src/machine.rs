@@ -22,7 +22,7 @@ use std::time::Duration;
 use clock::{Deadline, SystemClock};
 
 use crate::availability::{self, Unavailable};
-use crate::catalog::{self, Peer};
+use crate::catalog;
 use crate::command::{self, find_program};
 use crate::docker::{self, Docker, Network};
 
@@ -163,7 +163,7 @@ impl Machine {
 
     /// Shuts it down in order and boots it again. What is in memory is forgotten, disks stay.
     pub fn reboot(&self) -> Result<(), Error> {
-        self.docker().run(&["stop", "--time", SHUTDOWN_SECONDS, &self.name])?;
+        self.docker().run(&["stop", "-t", SHUTDOWN_SECONDS, &self.name])?;
         self.start()
     }
 
@@ -232,10 +232,4 @@ impl Drop for Machine {
             eprintln!("machine {} is left: {error}", self.name);
         }
     }
-}
-
-/// Makes sure that what machines are made from is here.
-pub fn prepare() -> Result<(), Error> {
-    Peer::NodeImage.provide()?;
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Machines boot, are alone with their network, keep their disks over reboots, and leave nothing behind, however it
 //! ends.
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
