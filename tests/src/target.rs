@@ -86,20 +86,32 @@ impl Drop for Target {
 }
 
 fn start_herdsman() -> Result<Target> {
-    let program = herdsman()?;
     let directory = TempDir::with_prefix("herdsman-apiserver-")?;
-    let data = directory.path().join("data").display().to_string();
     let audit_log = directory.path().join("audit.log");
     let policy = directory.path().join("audit-policy.yaml");
     std::fs::write(&policy, AUDIT_POLICY)?;
     let (log, policy) = (audit_log.display().to_string(), policy.display().to_string());
     let audit = ["--audit-log-path", &log, "--audit-policy-file", &policy];
-    let arguments = ["apiserver", "--data-dir", &data, "--listen", "127.0.0.1:0"];
-    let arguments: Vec<String> = arguments.into_iter().chain(audit).map(str::to_owned).collect();
-    let mut process = Process::start("herdsman", &program, &arguments, directory.path())?;
-    let kubeconfig = wait_for_ready(&mut process, &directory.path().join("herdsman.log"))?;
+    let data = directory.path().join("data");
+    let (process, kubeconfig) = launch_herdsman(&data, "127.0.0.1:0", &audit, directory.path())?;
     let running = Running::Herdsman { process: vec![process], _directory: directory };
     Ok(Target { kind: Kind::Herdsman, kubeconfig, audit_log, running })
+}
+
+/// Starts our server on a data directory, with its log in a directory that has none yet. Gives its administrator's
+/// kubeconfig once it serves.
+pub(crate) fn launch_herdsman(
+    data: &Path,
+    listen: &str,
+    further: &[&str],
+    logs: &Path,
+) -> Result<(Process, PathBuf)> {
+    let data = data.display().to_string();
+    let arguments = ["apiserver", "--data-dir", &data, "--listen", listen];
+    let arguments: Vec<String> = arguments.iter().chain(further).map(|&word| word.to_owned()).collect();
+    let mut process = Process::start("herdsman", &herdsman()?, &arguments, logs)?;
+    let kubeconfig = wait_for_ready(&mut process, &logs.join("herdsman.log"))?;
+    Ok((process, kubeconfig))
 }
 
 /// The kubeconfig that the line `ready url=.. kubeconfig=..` names.

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measurements with a bar that they must clear.
 
+mod agent;
 mod apiserver;
 mod figure;
 mod kubernetes;
@@ -32,9 +33,10 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 3] = [
+const BENCHMARKS: [Benchmark; 4] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
+    Benchmark { name: "agent", run: agent::run },
     Benchmark { name: "load", run: load::run },
 ];
 

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, crds, fuzz, lint, peers, test};
+use crate::{bench, crds, dist, fuzz, lint, peers, test};
 
 /// Everything a developer or CI does with this repository, beyond plain cargo.
 #[derive(Debug, Parser)]
@@ -22,6 +22,8 @@ enum Task {
     Peers,
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::Arguments),
+    /// Build what is put on machines: the agent, static, and its scripts.
+    Dist,
     /// Run benchmarks and print their figures.
     Bench(bench::Arguments),
     /// Give every decoder of outside bytes what a fuzzer finds.
@@ -35,6 +37,7 @@ impl Cli {
             Task::Lint => lint::run(),
             Task::Peers => peers::run(),
             Task::Crds(arguments) => crds::run(&arguments),
+            Task::Dist => dist::run(),
             Task::Bench(arguments) => bench::run(&arguments),
             Task::Fuzz(arguments) => fuzz::run(&arguments),
         }

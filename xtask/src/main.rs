@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod crds;
+mod dist;
 mod fuzz;
 mod lint;
 mod peers;

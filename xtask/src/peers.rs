@@ -3,15 +3,24 @@
 use std::io::Write;
 use std::time::Duration;
 
+use anyhow::bail;
 use peers::Peer;
+use peers::availability::on_ci;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     provide_all()
 }
 
-/// Gets every peer and prints where it is.
+/// Gets every peer that this machine can have and prints where it is.
 pub(crate) fn provide_all() -> anyhow::Result<()> {
     for peer in Peer::ALL {
+        if let Err(reason) = peer.available() {
+            println!("skip {}: {reason}", peer.name());
+            if on_ci() {
+                bail!("peer {} must not be skipped here", peer.name());
+            }
+            continue;
+        }
         // The name first: what follows may take minutes.
         print!("peer {} ", peer.name());
         std::io::stdout().flush()?;

@@ -10,27 +10,11 @@ mod image_files;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::{Request, Response, Server};
+use http::{Response, Server, as_registry};
 use image::{Options, Proxies, Staged, stage};
 use image_files::Image;
 
 const ALICE: &str = "Basic YWxpY2U6c2VjcmV0";
-
-/// What a registry without any protection answers.
-fn serve(image: &Image, request: &Request) -> Response {
-    let path = request.target.split('?').next().unwrap();
-    let name = path.rsplit('/').next().unwrap();
-    let found = match path {
-        _ if path.ends_with("/manifests/v1") => image.manifests.get(&image.index),
-        _ if path.contains("/manifests/") => image.manifests.get(name),
-        _ if path.contains("/blobs/") => image.blobs.get(name),
-        _ => None,
-    };
-    match found {
-        Some(bytes) => Response::new(200, bytes.clone()),
-        None => Response::new(404, "{\"errors\":[{\"code\":\"MANIFEST_UNKNOWN\"}]}"),
-    }
-}
 
 /// Where a test extracts to, and its `registries.yaml`.
 struct Setup(tempfile::TempDir);
@@ -76,7 +60,7 @@ impl Setup {
 async fn by_tag_and_by_digest() {
     let image = Image::new("hi");
     let references = [":v1".to_owned(), format!("@{}", image.index), format!(":v1@{}", image.manifest)];
-    let server = Server::start(move |request| serve(&image, request)).await;
+    let server = Server::start(move |request| as_registry(&image, request)).await;
     for reference in references {
         let setup = Setup::new("");
         let staged = setup.stage(&format!("127.0.0.1:{}/team/app{reference}", server.port)).await.unwrap();
@@ -99,7 +83,7 @@ async fn a_token_is_bought_with_the_password() {
         // The first token ends after the manifests.
         let wanted = if request.target.contains("/blobs/") { "Bearer t1" } else { "Bearer t0" };
         if request.authorization() == wanted {
-            return serve(&image, request);
+            return as_registry(&image, request);
         }
         let realm = format!("Bearer realm=\"http://{}/token\",service=\"reg\"", request.headers["host"]);
         Response::new(401, "").with("WWW-Authenticate", realm)
@@ -123,7 +107,7 @@ async fn an_identity_buys_a_token_by_oauth() {
             return Response::new(200, "{\"access_token\":\"a\"}");
         }
         if request.authorization() == "Bearer a" {
-            return serve(&image, request);
+            return as_registry(&image, request);
         }
         let realm = format!("Bearer realm=\"http://{}/token\"", request.headers["host"]);
         Response::new(401, "").with("WWW-Authenticate", realm)
@@ -138,7 +122,7 @@ async fn an_identity_buys_a_token_by_oauth() {
 async fn passwords_come_from_dockers_file_too() {
     let image = Image::new("hi");
     let server = Server::start(move |request| match request.authorization() {
-        ALICE => serve(&image, request),
+        ALICE => as_registry(&image, request),
         _ => Response::new(401, "").with("WWW-Authenticate", "Basic realm=\"x\""),
     })
     .await;
@@ -157,7 +141,7 @@ async fn passwords_come_from_dockers_file_too() {
 async fn mirrors_are_asked_in_order_with_their_own_names() {
     let image = Image::new("hi");
     let broken = Server::start(|_| Response::new(404, "nothing here")).await;
-    let mirror = Server::start(move |request| serve(&image, request)).await;
+    let mirror = Server::start(move |request| as_registry(&image, request)).await;
     let setup = Setup::new(&format!(
         "mirrors: {{registry.invalid: {{endpoint: [\"http://127.0.0.1:{}\", \"http://127.0.0.1:{}/proxy/r\"], rewrite: {{\"^team/(.*)\": \"mirrored/$1\"}}}}}}",
         broken.port, mirror.port
@@ -187,7 +171,7 @@ async fn what_is_not_what_it_should_be_is_refused() {
         if name == index {
             return Response::new(200, other.manifests[&other.index].clone());
         }
-        serve(&image, request)
+        as_registry(&image, request)
     })
     .await;
     let image = Image::new("hi");
@@ -206,7 +190,7 @@ async fn a_moment_of_trouble_is_waited_for() {
     let (image, count) = (Image::new("hi"), AtomicUsize::new(0));
     let server = Server::start(move |request| match count.fetch_add(1, Ordering::Relaxed) {
         0 => Response::new(503, "later"),
-        _ => serve(&image, request),
+        _ => as_registry(&image, request),
     })
     .await;
     let setup = Setup::new("");
@@ -230,7 +214,7 @@ async fn passwords_do_not_follow_to_other_hosts() {
         }
         match request.target.split_once("/blobs/") {
             Some((_, name)) => Response::new(307, "").with("Location", format!("{elsewhere}/{name}")),
-            None => serve(&image, request),
+            None => as_registry(&image, request),
         }
     })
     .await;
@@ -249,7 +233,7 @@ async fn passwords_do_not_follow_to_other_hosts() {
 #[tokio::test]
 async fn a_proxy_is_used_where_the_environment_names_one() {
     let image = Image::new("hi");
-    let proxy = Server::start(move |request| serve(&image, request)).await;
+    let proxy = Server::start(move |request| as_registry(&image, request)).await;
     let setup = Setup::new("mirrors: {registry.invalid: {endpoint: [\"http://registry.invalid:80\"]}}");
     let address = format!("http://127.0.0.1:{}", proxy.port);
     let proxies = Proxies::from_variables(|name| (name == "HTTP_PROXY").then(|| address.clone()));
@@ -263,7 +247,7 @@ async fn a_proxy_is_used_where_the_environment_names_one() {
 #[tokio::test]
 async fn limits_hold() {
     let image = Image::new("hi");
-    let server = Server::start(move |request| serve(&image, request)).await;
+    let server = Server::start(move |request| as_registry(&image, request)).await;
     for (limits, message) in [
         (image::Limits { manifest: 10, ..image::Limits::default() }, "the manifest is larger than 10 bytes"),
         (image::Limits { packed: 10, ..image::Limits::default() }, "the image is larger than 10 bytes"),

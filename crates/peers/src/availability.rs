@@ -19,6 +19,9 @@ pub enum Unavailable {
         /// What it is needed for.
         purpose: &'static str,
     },
+    /// Only root can have machines.
+    #[error("only root can boot machines")]
+    NotRoot,
 }
 
 /// Whether this machine can have the peers.
@@ -39,7 +42,12 @@ pub fn available() -> Result<(), Unavailable> {
 /// # Panics
 /// On a CI machine (`CI=true`), where nothing may be skipped.
 pub fn skip(suite: &str) -> bool {
-    let Err(reason) = available() else { return false };
+    skip_because(suite, available())
+}
+
+/// The same for another reason.
+pub(crate) fn skip_because(suite: &str, available: Result<(), Unavailable>) -> bool {
+    let Err(reason) = available else { return false };
     let line = format!("skip {suite}: {reason}");
     assert!(!on_ci(), "{line}, and CI must not skip it");
     // Not println: the test harness would swallow the line of a test that passes. A closed pipe is no reason to fail.

@@ -120,6 +120,13 @@ impl Cache {
         Cache::at(self.root.join(directory))
     }
 
+    /// A directory in it that is no entry: whoever uses it looks after it.
+    pub fn directory(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.root.join(name);
+        fs::create_dir_all(&path).map_err(at("create", &path))?;
+        Ok(path)
+    }
+
     /// The entry's directory, if it is finished.
     pub fn find(&self, key: &Key) -> Option<PathBuf> {
         let path = self.root.join(key.directory());

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use clock::{Clock, SystemClock};
 
+use crate::availability::{Unavailable, available};
 use crate::cache::{self, Cache, Key};
 use crate::debian;
 use crate::go::{self, Build, Pin};
+use crate::machine;
 
 /// The directory under `peers/` that pins Cluster API.
 const CLUSTER_API: &str = "cluster-api";
@@ -58,6 +60,12 @@ pub enum Peer {
     Busybox,
     /// A linter for shell scripts.
     Shellcheck,
+    /// Rancher's node agent, one that knows `plan-state`.
+    SystemAgent,
+    /// Rancher's node agent from before `plan-state`.
+    SystemAgentLegacy,
+    /// What machines are made from.
+    NodeImage,
 }
 
 /// A peer that is on this machine.
@@ -73,8 +81,11 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 9] = [
+    pub const ALL: [Peer; 12] = [
         Peer::Kubernetes,
+        Peer::SystemAgent,
+        Peer::SystemAgentLegacy,
+        Peer::NodeImage,
         Peer::CapiConvert,
         Peer::Helm,
         Peer::Registry,
@@ -97,6 +108,9 @@ impl Peer {
             Peer::NewestKubectl => "kubectl-newest",
             Peer::Busybox => "busybox",
             Peer::Shellcheck => "shellcheck",
+            Peer::SystemAgent => "system-agent",
+            Peer::SystemAgentLegacy => "system-agent-legacy",
+            Peer::NodeImage => "node-image",
         }
     }
 
@@ -112,6 +126,16 @@ impl Peer {
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
             Peer::Helm => program(self, self.name(), helm_build),
             Peer::Registry => program(self, self.name(), registry_build),
+            Peer::SystemAgent | Peer::SystemAgentLegacy => program(self, self.name(), system_agent_build),
+            Peer::NodeImage => node_image(self),
+        }
+    }
+
+    /// Whether this machine can have it.
+    pub fn available(self) -> Result<(), Unavailable> {
+        match self {
+            Peer::NodeImage => machine::available(),
+            _ => available(),
         }
     }
 }
@@ -154,6 +178,19 @@ fn registry_build(_: &str) -> Build {
         packages: vec!["github.com/distribution/distribution/v3/cmd/registry".into()],
         variables: Vec::new(),
     }
+}
+
+/// The program is called as its module is: `system-agent`.
+fn system_agent_build(version: &str) -> Build {
+    let package = "github.com/rancher/system-agent";
+    let variables = vec![(format!("{package}/pkg/version.Version"), version.to_owned())];
+    Build { packages: vec![package.into()], variables }
+}
+
+fn node_image(peer: Peer) -> Result<Provided, Error> {
+    let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::recipe());
+    let entry = Cache::from_env()?.provide(&key, machine::build)?;
+    Ok(Provided { version: machine::SUITE.to_owned(), path: entry.path, took: entry.took })
 }
 
 fn kubernetes_build(version: &str) -> Build {
@@ -223,6 +260,9 @@ mod tests {
         assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
         assert_eq!(pin("cluster-api").unwrap().module, "sigs.k8s.io/cluster-api");
         assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
+        for agent in ["system-agent", "system-agent-legacy"] {
+            assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");
+        }
         assert!(pin("no-such-peer").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Debian packages as peers: downloaded and unpacked beside the system, never installed into it.
+//! Debian packages as peers: downloaded and unpacked beside the system. Only what cannot run so is installed.
 
 mod other;
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cache::Recipe;
-use crate::command;
+use crate::command::{self, find_program};
 
 /// Why a package could not be unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -62,10 +62,49 @@ pub fn release() -> String {
     codename(&std::fs::read_to_string("/etc/os-release").unwrap_or_default()).to_owned()
 }
 
+/// Where this machine gets its own packages from, if it says so.
+pub(crate) fn mirror() -> Option<String> {
+    let mut targets = Command::new("apt-get");
+    targets.args(["indextargets", "--format", "$(ORIGIN) $(CODENAME) $(REPO_URI)", "Created-By: Packages"]);
+    mirror_in(&command::run(&mut targets).ok()?, &release())
+}
+
+fn mirror_in(targets: &str, release: &str) -> Option<String> {
+    let wanted = format!("Debian {release} ");
+    targets.lines().find_map(|line| line.strip_prefix(&wanted)).map(str::to_owned)
+}
+
+/// Installs the packages of those programs that are not on this machine: `(program, package)`. Only for programs that
+/// cannot run from where they are unpacked.
+pub fn install(programs: &[(&str, &str)]) -> Result<(), Error> {
+    for (_, package) in programs.iter().filter(|(program, _)| find_program(program).is_none()) {
+        look_up(package)?;
+        let mut install = Command::new("apt-get");
+        install.env("DEBIAN_FRONTEND", "noninteractive");
+        // Somebody else may be installing.
+        install.args(["--option", "DPkg::Lock::Timeout=300", "install", "--yes"]);
+        let installed = command::run(install.args(["--no-install-recommends", package]));
+        installed.map_err(|source| Error::Tool { package: (*package).to_owned(), source })?;
+    }
+    Ok(())
+}
+
+/// Makes sure that apt's lists have a package.
+fn look_up(package: &str) -> Result<(), Error> {
+    let tool = |source| Error::Tool { package: package.to_owned(), source };
+    if !known(package).map_err(tool)? {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error::NoLists { package: package.to_owned() });
+        }
+        command::run(Command::new("apt-get").arg("update")).map_err(tool)?;
+    }
+    Ok(())
+}
+
 /// Downloads a package and unpacks it into a directory.
 pub fn fetch(package: &str, into: &Path) -> Result<(), Error> {
     let tool = |source| Error::Tool { package: package.to_owned(), source };
-    update_if_unknown(package)?;
+    look_up(package)?;
     command::run(Command::new("apt-get").args(["download", package]).current_dir(into)).map_err(tool)?;
     unpack(package, into)
 }
@@ -73,25 +112,13 @@ pub fn fetch(package: &str, into: &Path) -> Result<(), Error> {
 /// The same from another release of Debian, whose lists are fetched for this one package and then removed.
 pub fn fetch_from(release: &str, package: &str, into: &Path) -> Result<(), Error> {
     let tool = |source| Error::Tool { package: package.to_owned(), source };
-    update_if_unknown(ON_EVERY_DEBIAN)?;
+    look_up(ON_EVERY_DEBIAN)?;
     let apt = other::Apt::of(release, package, &into.join(".apt"))?;
     command::run(apt.get().arg("update")).map_err(tool)?;
     command::run(apt.get().args(["download", package]).current_dir(into)).map_err(tool)?;
     std::fs::remove_dir_all(&apt.directory)
         .map_err(|source| Error::File { path: apt.directory.clone(), source })?;
     unpack(package, into)
-}
-
-/// Only root may fetch the lists.
-fn update_if_unknown(package: &str) -> Result<(), Error> {
-    let tool = |source| Error::Tool { package: package.to_owned(), source };
-    if known(package).map_err(tool)? {
-        return Ok(());
-    }
-    if !rustix::process::geteuid().is_root() {
-        return Err(Error::NoLists { package: package.to_owned() });
-    }
-    command::run(Command::new("apt-get").arg("update")).map_err(tool).map(drop)
 }
 
 fn unpack(package: &str, into: &Path) -> Result<(), Error> {
@@ -142,6 +169,14 @@ mod tests {
         assert_eq!(codename("ID=debian\nVERSION_CODENAME=bookworm\n"), "bookworm");
         assert_eq!(codename("VERSION_CODENAME=\"sid\"\n"), "sid");
         assert_eq!(codename("ID=other\n"), "unknown");
+    }
+
+    #[test]
+    fn the_mirror_is_that_of_the_release_itself() {
+        let targets =
+            "Other bookworm a://b/\nDebian bookworm-security a://c/\nDebian bookworm a://d/debian/\n";
+        assert_eq!(mirror_in(targets, "bookworm"), Some("a://d/debian/".into()));
+        assert_eq!(mirror_in(targets, "trixie"), None);
     }
 
     #[test]

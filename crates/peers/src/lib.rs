@@ -17,8 +17,10 @@ pub mod cache;
 pub mod catalog;
 pub mod command;
 pub mod debian;
+pub mod docker;
 pub mod go;
 pub mod kubernetes;
+pub mod machine;
 pub mod process;
 #[cfg(test)]
 mod scratch;

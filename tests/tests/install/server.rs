@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -32,15 +33,31 @@ pub(crate) enum Answer {
     Nonsense,
 }
 
+/// What a server has to give.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    /// The agent.
+    pub(crate) agent: Bytes,
+    /// What a machine is answered that may register.
+    pub(crate) connection: String,
+}
+
+impl Default for Offer {
+    fn default() -> Self {
+        Offer { agent: AGENT.into(), connection: CONNECTION.into() }
+    }
+}
+
 #[derive(Default)]
 struct State {
+    offer: Offer,
     /// Answers to come; the last one stays.
     answers: VecDeque<Answer>,
     registrations: Vec<BTreeMap<String, String>>,
 }
 
 pub(crate) struct Server {
-    port: u16,
+    address: SocketAddr,
     ca: String,
     state: Arc<Mutex<State>>,
     /// Ends the server with it.
@@ -48,13 +65,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// One on this machine, for it alone.
     pub(crate) fn start() -> Self {
-        let (ca, acceptor) = identity();
+        Server::at(Ipv4Addr::LOCALHOST.into(), Offer::default())
+    }
+
+    /// One on an address of this machine.
+    pub(crate) fn at(address: IpAddr, offer: Offer) -> Self {
+        let (ca, acceptor) = identity(address);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(Mutex::new(State::default()));
+        let listener = runtime.block_on(tokio::net::TcpListener::bind((address, 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(Mutex::new(State { offer, ..State::default() }));
         let (shared, served_ca) = (state.clone(), ca.clone());
         runtime.spawn(async move {
             loop {
@@ -73,11 +96,11 @@ impl Server {
                 });
             }
         });
-        Server { port, ca, state, _runtime: runtime }
+        Server { address, ca, state, _runtime: runtime }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.port)
+        format!("https://{}", self.address)
     }
 
     pub(crate) fn ca(&self) -> &str {
@@ -109,9 +132,13 @@ fn respond(request: &Request<Incoming>, ca: &str, state: &Mutex<State>) -> Respo
         "/assets/system-agent-uninstall.sh" => {
             text(StatusCode::OK, include_str!("../../../crates/agent/install/uninstall.sh"))
         }
-        path if path == agent => text(StatusCode::OK, AGENT),
+        "/system-agent-install.sh" => {
+            text(StatusCode::OK, include_str!("../../../crates/agent/install/install.sh"))
+        }
+        path if path == agent => Response::new(Full::new(state.lock().unwrap().offer.agent.clone())),
         path if path == format!("{agent}.sha256") => {
-            text(StatusCode::OK, &format!("{}  rancher-system-agent\n", sha256(AGENT.as_bytes())))
+            let sum = sha256(&state.lock().unwrap().offer.agent);
+            text(StatusCode::OK, &format!("{sum}  rancher-system-agent\n"))
         }
         // A user interface answers everything else with a page of its own.
         _ => text(StatusCode::OK, "<html>"),
@@ -127,7 +154,7 @@ fn register(headers: &HeaderMap, state: &mut State) -> Response<Full<Bytes>> {
         _ => state.answers.pop_front().unwrap(),
     };
     match answer {
-        Answer::Ready => text(StatusCode::OK, CONNECTION),
+        Answer::Ready => text(StatusCode::OK, &state.offer.connection),
         Answer::Unauthorized => text(StatusCode::UNAUTHORIZED, "unauthorized"),
         Answer::Nonsense => text(StatusCode::OK, "{}"),
         Answer::NotReady => {
@@ -145,7 +172,7 @@ fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
 }
 
 /// An authority of our own, in PEM, and a server with a certificate of it for this machine.
-fn identity() -> (String, TlsAcceptor) {
+fn identity(address: IpAddr) -> (String, TlsAcceptor) {
     let ca_key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -153,7 +180,7 @@ fn identity() -> (String, TlsAcceptor) {
     params.distinguished_name.push(DnType::CommonName, "authority of a test");
     let ca = params.self_signed(&ca_key).unwrap();
     let key = KeyPair::generate().unwrap();
-    let params_of_server = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+    let params_of_server = CertificateParams::new(vec![address.to_string()]).unwrap();
     let certificate = params_of_server.signed_by(&key, &Issuer::new(params, ca_key)).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)

@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, listen, root, succeed};
+use crate::run::{cargo, listen, succeed, target};
 
 /// How much slower the slowest requests of the good clients may become.
 const MOST: f64 = 2.0;
@@ -13,8 +13,7 @@ const MOST: f64 = 2.0;
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     succeed(cargo().args(["build", "--release", "--quiet", "--package", "herdsman"]))?;
     succeed(cargo().args(["build", "--release", "--quiet", "--package", "apiserver", "--example", "load"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let release = target.join("release");
+    let release = target().join("release");
     let mut load = crate::run::program(release.join("examples/load"));
     let seconds = if effort == Effort::Quick { "5" } else { "10" };
     let transcript = listen(load.arg(release.join("herdsman")).arg(seconds))?;

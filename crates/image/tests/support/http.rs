@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::image_files::Image;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
@@ -38,6 +41,22 @@ impl Response {
     }
 }
 
+/// What a registry without any protection answers.
+pub(crate) fn as_registry(image: &Image, request: &Request) -> Response {
+    let path = request.target.split('?').next().unwrap();
+    let name = path.rsplit('/').next().unwrap();
+    let found = match path {
+        _ if path.ends_with("/manifests/v1") => image.manifests.get(&image.index),
+        _ if path.contains("/manifests/") => image.manifests.get(name),
+        _ if path.contains("/blobs/") => image.blobs.get(name),
+        _ => None,
+    };
+    match found {
+        Some(bytes) => Response::new(200, bytes.clone()),
+        None => Response::new(404, "{\"errors\":[{\"code\":\"MANIFEST_UNKNOWN\"}]}"),
+    }
+}
+
 type Handler = Arc<dyn Fn(&Request) -> Response + Send + Sync>;
 
 /// A server on a free port of this machine, and what it was asked.
@@ -48,16 +67,30 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(handler: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Self {
+        Server::start_with(None, handler).await
+    }
+
+    /// The same, behind TLS if there is an acceptor.
+    pub(crate) async fn start_with(
+        tls: Option<TlsAcceptor>,
+        handler: impl Fn(&Request) -> Response + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (seen, handler): (_, Handler) = (requests.clone(), Arc::new(handler));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (seen, handler) = (seen.clone(), handler.clone());
+                let (seen, handler, tls) = (seen.clone(), handler.clone(), tls.clone());
                 tokio::spawn(async move {
                     // A client that goes away early is the client's business.
-                    let _ = serve(stream, &handler, &seen).await;
+                    let _ = match tls {
+                        None => serve(stream, &handler, &seen).await,
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => serve(stream, &handler, &seen).await,
+                            Err(error) => Err(error),
+                        },
+                    };
                 });
             }
         });
@@ -69,7 +102,11 @@ impl Server {
     }
 }
 
-async fn serve(stream: TcpStream, handler: &Handler, seen: &Mutex<Vec<Request>>) -> std::io::Result<()> {
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    handler: &Handler,
+    seen: &Mutex<Vec<Request>>,
+) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Error;
-use crate::command;
 
 /// Debian's own key ring, on every Debian.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -24,7 +23,8 @@ impl Apt {
             let path = directory.join(path);
             fs::create_dir_all(&path).map_err(|source| Error::File { path, source })?;
         }
-        let source = format!("deb [signed-by={KEYRING}] {} {release} main\n", mirror(package)?);
+        let mirror = super::mirror().ok_or_else(|| Error::NoLists { package: package.to_owned() })?;
+        let source = format!("deb [signed-by={KEYRING}] {mirror} {release} main\n");
         for (name, content) in [("sources.list", source.as_str()), ("status", "")] {
             let path = directory.join(name);
             fs::write(&path, content).map_err(|source| Error::File { path, source })?;
@@ -45,32 +45,5 @@ impl Apt {
         }
         command.args(["-o", "Dir::Etc::sourceparts=-"]);
         command
-    }
-}
-
-/// Where the machine's own Debian comes from.
-fn mirror(package: &str) -> Result<String, Error> {
-    let mut targets = Command::new("apt-get");
-    targets.args(["indextargets", "--format", "$(ORIGIN) $(CODENAME) $(REPO_URI)", "Created-By: Packages"]);
-    let listed =
-        command::run(&mut targets).map_err(|source| Error::Tool { package: package.to_owned(), source })?;
-    of_release(&listed, &super::release()).ok_or_else(|| Error::NoLists { package: package.to_owned() })
-}
-
-fn of_release(targets: &str, release: &str) -> Option<String> {
-    let wanted = format!("Debian {release} ");
-    targets.lines().find_map(|line| line.strip_prefix(&wanted)).map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mirror_is_that_of_the_release_itself() {
-        let targets =
-            "Other bookworm a://b/\nDebian bookworm-security a://c/\nDebian bookworm a://d/debian/\n";
-        assert_eq!(of_release(targets, "bookworm"), Some("a://d/debian/".into()));
-        assert_eq!(of_release(targets, "trixie"), None);
     }
 }

@@ -1,0 +1,127 @@
+//! `cargo xtask dist`: what is put on machines, as servers give it out.
+//!
+//! `target/dist` has the agent, linked to nothing, under the name that `install.sh` asks for, with its checksum, and
+//! both scripts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use plan::Checksum;
+
+use crate::run::{cargo, program, root, succeed, target};
+
+/// What the agent is built for.
+const TARGET: &str = "x86_64-unknown-linux-musl";
+/// What its machines call themselves.
+const ARCHITECTURE: &str = "amd64";
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let agent = build()?;
+    let bytes = fs::metadata(&agent)?.len();
+    println!("dist {} ({:.1} MB)", agent.display(), megabytes(bytes));
+    Ok(())
+}
+
+/// The directory with all of it, and the agent in it.
+pub(crate) fn build() -> anyhow::Result<PathBuf> {
+    provide_target()?;
+    succeed(&mut build_agent())?;
+    let directory = target().join("dist");
+    fs::create_dir_all(&directory)?;
+    let built = target().join(TARGET).join("agent/herdsman-agent");
+    let bytes = fs::read(&built).with_context(|| built.display().to_string())?;
+    ensure!(!needs_interpreter(&bytes)?, "{} is not static", built.display());
+    let agent = directory.join(format!("rancher-system-agent-{ARCHITECTURE}"));
+    put(&agent, &bytes, 0o755)?;
+    let name = agent.file_name().unwrap_or_default().to_string_lossy();
+    put(
+        &directory.join(format!("{name}.sha256")),
+        format!("{}  {name}\n", Checksum::of(&bytes)).as_bytes(),
+        0o644,
+    )?;
+    for (from, to) in
+        [("install.sh", "system-agent-install.sh"), ("uninstall.sh", "system-agent-uninstall.sh")]
+    {
+        put(&directory.join(to), &fs::read(root().join("crates/agent/install").join(from))?, 0o755)?;
+    }
+    Ok(agent)
+}
+
+/// The standard library for the target, fetched by rustup if it is not there.
+fn provide_target() -> anyhow::Result<()> {
+    let mut ask = program("rustc");
+    let directory = peers::command::run(ask.args(["--print", "target-libdir", "--target", TARGET]))?;
+    if Path::new(directory.trim()).is_dir() {
+        return Ok(());
+    }
+    succeed(program("rustup").args(["target", "add", TARGET]))
+        .with_context(|| format!("no standard library for {TARGET}"))
+}
+
+fn build_agent() -> Command {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--package", "agent", "--bin", "herdsman-agent"]);
+    build.args(["--profile", "agent", "--target", TARGET]);
+    // Cryptography is C. Any compiler for Linux will do, as long as it does not call what only glibc has.
+    for (variable, value) in
+        [("CC_x86_64_unknown_linux_musl", "cc"), ("CFLAGS_x86_64_unknown_linux_musl", "-U_FORTIFY_SOURCE")]
+    {
+        if std::env::var_os(variable).is_none() {
+            build.env(variable, value);
+        }
+    }
+    build
+}
+
+/// Whole or not at all: somebody may be reading it.
+fn put(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, bytes)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(mode))?;
+    fs::rename(&new, path)?;
+    Ok(())
+}
+
+/// Whether a 64-bit ELF program wants a dynamic loader.
+fn needs_interpreter(elf: &[u8]) -> anyhow::Result<bool> {
+    const PT_INTERP: usize = 3;
+    let field = |at: usize, length: usize| elf.get(at..at + length).context("not an ELF file");
+    ensure!(field(0, 5)? == b"\x7fELF\x02", "not a 64-bit ELF file");
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0usize, |sum, byte| sum << 8 | usize::from(*byte));
+    let (start, size, count) = (number(field(0x20, 8)?), number(field(0x36, 2)?), number(field(0x38, 2)?));
+    for index in 0..count {
+        if number(field(start + index * size, 4)?) == PT_INTERP {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Of a million bytes.
+pub(crate) fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_need_a_loader_are_told() {
+        let shell = fs::read("/bin/sh").unwrap();
+        assert!(needs_interpreter(&shell).unwrap());
+        let mut patched = shell;
+        let start = usize::try_from(u64::from_le_bytes(patched[0x20..0x28].try_into().unwrap())).unwrap();
+        let count = usize::from(u16::from_le_bytes(patched[0x38..0x3a].try_into().unwrap()));
+        for header in (0..count).map(|index| start + index * 56) {
+            if patched[header] == 3 {
+                patched[header] = 0;
+            }
+        }
+        assert!(!needs_interpreter(&patched).unwrap());
+        assert!(needs_interpreter(b"#!/bin/sh").is_err());
+    }
+}
