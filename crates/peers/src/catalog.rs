@@ -47,6 +47,8 @@ pub enum Peer {
     Helm,
     /// A container registry.
     Registry,
+    /// Rancher's reverse tunnel, both ends, in a small program of ours.
+    Remotedialer,
     /// The shell and the tools of small systems.
     Busybox,
     /// A linter for shell scripts.
@@ -66,11 +68,12 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 8] = [
+    pub const ALL: [Peer; 9] = [
         Peer::Kubernetes,
         Peer::CapiConvert,
         Peer::Helm,
         Peer::Registry,
+        Peer::Remotedialer,
         Peer::Shellcheck,
         Peer::Etcd,
         Peer::Busybox,
@@ -86,6 +89,7 @@ impl Peer {
             Peer::CapiConvert => "capi-convert",
             Peer::Helm => "helm",
             Peer::Registry => "registry",
+            Peer::Remotedialer => "remotedialer",
             Peer::Busybox => "busybox",
             Peer::Shellcheck => "shellcheck",
         }
@@ -102,6 +106,7 @@ impl Peer {
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
             Peer::Helm => program(self, self.name(), helm_build),
             Peer::Registry => program(self, self.name(), registry_build),
+            Peer::Remotedialer => program(self, self.name(), remotedialer_build),
         }
     }
 }
@@ -144,6 +149,10 @@ fn registry_build(_: &str) -> Build {
         packages: vec!["github.com/distribution/distribution/v3/cmd/registry".into()],
         variables: Vec::new(),
     }
+}
+
+fn remotedialer_build(_: &str) -> Build {
+    Build { packages: vec!["./tunnel-peer".into()], variables: Vec::new() }
 }
 
 fn kubernetes_build(version: &str) -> Build {
@@ -204,6 +213,7 @@ mod tests {
         assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
         assert_eq!(pin("cluster-api").unwrap().module, "sigs.k8s.io/cluster-api");
         assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
+        assert_eq!(pin("remotedialer").unwrap().module, "github.com/rancher/remotedialer");
         assert!(pin("no-such-peer").is_err());
     }
 }
