@@ -8,3 +8,4 @@ pub mod kubectl;
 pub mod load;
 pub mod schema_diff;
 pub mod target;
+pub mod tunnel;

@@ -22,6 +22,8 @@ mod names;
 pub mod serve;
 pub mod session;
 mod shared;
+pub mod socket;
+
 pub mod stream;
 mod varint;
 pub mod websocket;

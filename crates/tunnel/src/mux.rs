@@ -411,11 +411,17 @@ impl Mux {
         !self.control.is_empty() || !self.turns.is_empty()
     }
 
+    /// What is to be sent next of all that is not `Data`.
+    pub fn next_control(&mut self) -> Option<Bytes> {
+        let message = self.control.pop_front()?;
+        self.number = self.number.wrapping_add(1);
+        Some(message.encode(self.number))
+    }
+
     /// What is to be sent next.
     pub fn next(&mut self, now: Monotonic) -> Option<Bytes> {
-        if let Some(message) = self.control.pop_front() {
-            self.number = self.number.wrapping_add(1);
-            return Some(message.encode(self.number));
+        if let Some(message) = self.next_control() {
+            return Some(message);
         }
         while let Some(id) = self.turns.pop_front() {
             let Some(stream) = self.streams.get_mut(&id) else { continue };

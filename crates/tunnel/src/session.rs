@@ -1,6 +1,7 @@
 //! A session: one websocket, the task that drives it, and a handle for everybody else.
 
 mod driver;
+mod pace;
 
 use std::sync::Arc;
 use std::time::Duration;

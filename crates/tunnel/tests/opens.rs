@@ -1,5 +1,7 @@
 //! Many streams, one after the other: nothing is left behind. A program of its own: the memory of the process is looked at.
 
+#![expect(clippy::unwrap_used, reason = "in a test the panic is the message")]
+
 #[expect(dead_code, reason = "other tests use more of it")]
 #[path = "network/link.rs"]
 mod link;

@@ -14,6 +14,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
+use super::pace::Pace;
 use super::{Ended, Settings};
 use crate::message::Message;
 use crate::mux::Role;
@@ -44,6 +45,7 @@ pub struct Driver<S> {
     /// ... and when to say which streams there are.
     sync: Option<Interval>,
     ping_due: bool,
+    pace: Pace,
     /// Something was given to the socket that may not have left.
     unflushed: bool,
     /// Since when the socket takes nothing.
@@ -72,6 +74,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
         settings: Settings,
         handler: Arc<dyn Handler>,
     ) -> Self {
+        let pace = Pace::new(shared.clock.monotonic());
         let of_client = |period| (role == Role::Client).then(|| every(period));
         Driver {
             socket,
@@ -83,6 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
             sync: of_client(settings.sync),
             settings,
             ping_due: false,
+            pace,
             unflushed: false,
             blocked: None,
         }
@@ -109,11 +113,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
             state.mux.tick(now);
             (now, now.since(state.heard))
         });
+        self.pace.tick(now);
         if silent >= patience {
             return Err(Ended::Silent(silent));
         }
         match self.blocked.map(|since| now.since(since)) {
             Some(blocked) if blocked >= patience => Err(Ended::Stalled(blocked)),
+            // What is left to say cannot be said soon.
+            Some(_) if self.shared.look().closing => Err(Ended::Here),
             _ => Ok(()),
         }
     }
@@ -126,13 +133,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
                 self.block();
                 return Ok(moved);
             }
+            self.blocked = None;
             let Some(frame) = self.next_frame(cx)? else { break };
             Pin::new(&mut self.socket).start_send(frame)?;
             (self.unflushed, moved) = (true, true);
         }
         if self.unflushed {
             match Pin::new(&mut self.socket).poll_flush(cx)? {
-                Poll::Ready(()) => (self.unflushed, self.blocked) = (false, None),
+                Poll::Ready(()) => self.unflushed = false,
                 Poll::Pending => self.block(),
             }
         }
@@ -145,11 +153,13 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
     }
 
     fn next_frame(&mut self, cx: &Context<'_>) -> Result<Option<Frame>, Ended> {
-        if std::mem::take(&mut self.ping_due) {
-            return Ok(Some(Frame::Ping(Bytes::new())));
+        if std::mem::take(&mut self.ping_due) || self.pace.wants_mark() {
+            let mark = self.pace.mark(self.shared.clock.monotonic());
+            return Ok(Some(Frame::Ping(Bytes::copy_from_slice(&mark))));
         }
+        let open = self.pace.is_open();
         let (next, closing) = self.shared.change(|state, now| {
-            let next = state.mux.next(now);
+            let next = if open { state.mux.next(now) } else { state.mux.next_control() };
             if next.is_none() {
                 state.wait_to_drive(cx);
             }
@@ -157,7 +167,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
         });
         match next {
             None if closing => Err(Ended::Here),
-            next => Ok(next.map(Frame::Binary)),
+            None => Ok(None),
+            Some(message) => {
+                self.pace.sent(message.len());
+                Ok(Some(Frame::Binary(message)))
+            }
         }
     }
 
@@ -181,11 +195,16 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
             Frame::Binary(bytes) => Some(Message::decode(bytes)?),
             Frame::Text(_) => return Err(Ended::Text),
             Frame::Close(_) => return Err(Ended::There),
-            Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_) => {
+            Frame::Ping(_) => {
                 // The socket has its answer ready.
                 self.unflushed = true;
                 None
             }
+            Frame::Pong(said) => {
+                self.pace.answered(&said, self.shared.clock.monotonic());
+                None
+            }
+            Frame::Frame(_) => None,
         };
         let handler = &self.handler;
         self.shared.change(|state, now| {

@@ -66,3 +66,16 @@ async fn a_short_silence_is_waited_out() {
     tunnel.open.send_replace(true);
     assert_eq!(stream.read_u8().await.unwrap(), b'y');
 }
+
+/// Bytes for minutes, through a socket that is always full.
+#[tokio::test(start_paused = true)]
+async fn a_busy_session_lasts() {
+    let slow = Weather { delay: Duration::from_millis(300), piece: 1 << 16, cut_after: None };
+    let tunnel = Tunnel::new(1, slow).await;
+    let mut stream = tunnel.server.open(Target::tcp("source:1:40000000")).unwrap();
+    let began = tokio::time::sleep(Duration::ZERO).deadline();
+    let read = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.unwrap();
+    assert_eq!(read, 40_000_000);
+    let took = tokio::time::sleep(Duration::ZERO).deadline() - began;
+    assert!(took > Duration::from_secs(150), "{took:?} is too short to show anything");
+}

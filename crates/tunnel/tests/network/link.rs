@@ -66,7 +66,7 @@ async fn carry(
             return;
         }
         if !weather.delay.is_zero() {
-            let millis = u32::try_from(weather.delay.as_millis()).unwrap();
+            let millis = u32::try_from(weather.delay.as_millis()).expect("it is short");
             tokio::time::sleep(Duration::from_millis(entropy.below(millis + 1).into())).await;
         }
         if open.wait_for(|open| *open).await.is_err() || to.write_all(&buffer[..length]).await.is_err() {
