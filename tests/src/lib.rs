@@ -10,3 +10,4 @@ pub mod load;
 pub mod plans;
 pub mod schema_diff;
 pub mod target;
+pub mod tunnel;

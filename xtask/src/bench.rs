@@ -5,6 +5,7 @@ mod apiserver;
 mod figure;
 mod kubernetes;
 mod load;
+mod tunnel;
 
 use anyhow::bail;
 
@@ -38,6 +39,7 @@ const BENCHMARKS: [Benchmark; 4] = [
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
     Benchmark { name: "load", run: load::run },
+    Benchmark { name: "tunnel", run: tunnel::run },
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

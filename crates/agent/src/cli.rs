@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clock::SystemClock;
+use clock::{Entropy, SystemClock, SystemEntropy};
 use plan::agent::Outcome;
 use plan::output::Outputs;
 use plan::{Document, Severity};
@@ -17,6 +17,7 @@ use crate::daemon::{self, End};
 use crate::kubeconfig::Kubeconfig;
 use crate::log;
 use crate::machine::{Images, Machine};
+use crate::tunnel;
 
 const USAGE: &str = "\
 usage: herdsman-agent <command>
@@ -25,11 +26,11 @@ usage: herdsman-agent <command>
   apply FILE                 apply a plan once, and print what came of it
   validate-config FILE       check a configuration
   validate-connection FILE   check connection info
-  tunnel                     serve the machine's cluster to the server
+  tunnel                     keep a session through which the server reaches this machine's cluster
   version                    print the version
 
 environment: CATTLE_AGENT_CONFIG (default /etc/rancher/agent/config.yaml), CATTLE_AGENT_STRICT_VERIFY, CATTLE_LOGLEVEL,
-HTTPS_PROXY, HTTP_PROXY, NO_PROXY
+CATTLE_TUNNEL_CONFIG (default /etc/rancher/agent/tunnel.yaml), HTTPS_PROXY, HTTP_PROXY, NO_PROXY
 ";
 
 /// What the command is asked to do.
@@ -110,7 +111,7 @@ impl Process {
         match command {
             Command::Help => print!("{USAGE}"),
             Command::Version => println!("herdsman-agent {}", env!("CARGO_PKG_VERSION")),
-            Command::Tunnel => return Err("the tunnel is not part of this version".into()),
+            Command::Tunnel => return self.block_on(self.tunnel()),
             Command::ValidateConfig(path) => validate_config(&path)?,
             Command::ValidateConnection(path) => validate_connection(&path)?,
             Command::Apply(path) => return self.block_on(self.apply(&path)),
@@ -172,6 +173,14 @@ impl Process {
         match end.map_err(|error| crate::chain(&error))? {
             End::Replaced(binary) => Ok(Done::Replaced(binary)),
         }
+    }
+
+    async fn tunnel(&self) -> Result<Done, Failure> {
+        let config = tunnel::Config::load(|name| self.variable(name).to_owned());
+        let config = config.map_err(|error| crate::chain(&error))?;
+        let entropy = || Box::new(SystemEntropy) as Box<dyn Entropy>;
+        let run = tunnel::run(config, &self.environment, Arc::new(SystemClock), entropy);
+        match run.await.map_err(|error| crate::chain(&error))? {}
     }
 
     async fn apply(&self, path: &Path) -> Result<Done, Failure> {

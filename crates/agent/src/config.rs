@@ -236,7 +236,7 @@ impl Connection {
 }
 
 /// Gives the warnings if there is nothing worse.
-fn refuse(path: &Path, problems: Vec<Problem>) -> Result<Vec<Problem>, Error> {
+pub(crate) fn refuse(path: &Path, problems: Vec<Problem>) -> Result<Vec<Problem>, Error> {
     match problems.iter().any(|problem| problem.is_error) {
         true => Err(Error::Invalid {
             path: path.to_owned(),
@@ -246,8 +246,8 @@ fn refuse(path: &Path, problems: Vec<Problem>) -> Result<Vec<Problem>, Error> {
     }
 }
 
-/// Reads a file under the rules for both.
-fn read(path: &Path) -> Result<Value, Error> {
+/// Reads a file under the rules for all of them.
+pub(crate) fn read(path: &Path) -> Result<Value, Error> {
     let unreadable = |source| Error::Read { path: path.to_owned(), source };
     let meta = fs::metadata(path).map_err(unreadable)?;
     let mode = meta.mode() & 0o7777;

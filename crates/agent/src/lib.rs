@@ -12,6 +12,7 @@
 //! | [`machine`], [`linux`], [`registry`] | the machine, and the real one with its images |
 //! | [`disk`], [`files`], [`capture`], [`apply`], [`probes`] | what is done to it |
 //! | [`remote`], [`local`] | the loops: the Secret, the directory of plans |
+//! | [`tunnel`](mod@tunnel) | the cluster that the machine is part of, for the server |
 //! | [`journal`], [`update`] | what has to survive the process; a binary that replaces ours |
 //! | [`cli`], [`daemon`], [`log`] | the command |
 
@@ -38,6 +39,7 @@ pub mod remote;
 pub mod retry;
 pub mod start;
 mod systemd;
+pub mod tunnel;
 pub mod update;
 pub mod watch;
 

@@ -33,8 +33,10 @@ fn usage() {
         let (code, _, stderr) = said(&agent(wrong).output().unwrap());
         assert_eq!((code, stderr.starts_with("usage:")), (Some(2), true), "{wrong:?}");
     }
-    let (code, _, stderr) = said(&agent(&["tunnel"]).output().unwrap());
-    assert_eq!((code, stderr.contains("tunnel")), (Some(1), true));
+    let mut tunnel = agent(&["tunnel"]);
+    let (code, _, stderr) =
+        said(&tunnel.env("CATTLE_TUNNEL_CONFIG", "/does/not/exist.yaml").output().unwrap());
+    assert_eq!((code, stderr.contains("cannot read /does/not/exist.yaml")), (Some(1), true), "{stderr}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod pure;
 mod server;
+mod tunnel;
 
 /// Something that takes outside bytes.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ macro_rules! target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 23] = [
     target!("accept", pure::accept),
     target!("admission_answer", pure::admission_answer),
     target!("cel", pure::cel),
@@ -45,6 +46,8 @@ pub const TARGETS: [Target; 21] = [
     target!("body_apply", server::body_apply),
     target!("continue_token", server::continue_token),
     target!("jwt", server::jwt),
+    target!("tunnel_message", tunnel::message),
+    target!("tunnel_session", tunnel::session),
 ];
 
 /// The target of this name.

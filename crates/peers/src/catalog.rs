@@ -56,6 +56,8 @@ pub enum Peer {
     Registry,
     /// The newest kubectl that Debian has.
     NewestKubectl,
+    /// Rancher's reverse tunnel, both ends, in a small program of ours.
+    Remotedialer,
     /// The shell and the tools of small systems.
     Busybox,
     /// A linter for shell scripts.
@@ -81,7 +83,7 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 12] = [
+    pub const ALL: [Peer; 13] = [
         Peer::Kubernetes,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
@@ -90,6 +92,7 @@ impl Peer {
         Peer::Helm,
         Peer::Registry,
         Peer::NewestKubectl,
+        Peer::Remotedialer,
         Peer::Shellcheck,
         Peer::Etcd,
         Peer::Busybox,
@@ -106,6 +109,7 @@ impl Peer {
             Peer::Helm => "helm",
             Peer::Registry => "registry",
             Peer::NewestKubectl => "kubectl-newest",
+            Peer::Remotedialer => "remotedialer",
             Peer::Busybox => "busybox",
             Peer::Shellcheck => "shellcheck",
             Peer::SystemAgent => "system-agent",
@@ -126,6 +130,7 @@ impl Peer {
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
             Peer::Helm => program(self, self.name(), helm_build),
             Peer::Registry => program(self, self.name(), registry_build),
+            Peer::Remotedialer => program(self, self.name(), remotedialer_build),
             Peer::SystemAgent | Peer::SystemAgentLegacy => program(self, self.name(), system_agent_build),
             Peer::NodeImage => node_image(self),
         }
@@ -191,6 +196,10 @@ fn node_image(peer: Peer) -> Result<Provided, Error> {
     let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::recipe());
     let entry = Cache::from_env()?.provide(&key, machine::build)?;
     Ok(Provided { version: machine::SUITE.to_owned(), path: entry.path, took: entry.took })
+}
+
+fn remotedialer_build(_: &str) -> Build {
+    Build { packages: vec!["./tunnel-peer".into()], variables: Vec::new() }
 }
 
 fn kubernetes_build(version: &str) -> Build {
@@ -263,6 +272,7 @@ mod tests {
         for agent in ["system-agent", "system-agent-legacy"] {
             assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");
         }
+        assert_eq!(pin("remotedialer").unwrap().module, "github.com/rancher/remotedialer");
         assert!(pin("no-such-peer").is_err());
     }
 }

@@ -12,4 +12,5 @@ mod probes;
 mod processes;
 mod server;
 mod support;
+mod tunnel;
 mod update;

@@ -1,0 +1,181 @@
+//! `herdsman-agent tunnel` against a hub of ours, over real sockets and TLS.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clock::{SystemClock, SystemEntropy};
+use http::{Request, request};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tunnel::hub::{Authorizer, Verdict};
+use tunnel::serve::Later;
+use tunnel::session::Settings;
+use tunnel::{ClientKey, Hub, Target};
+
+use crate::support::Authority;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Remembers who asked; the token decides.
+#[derive(Clone, Default)]
+struct Door(Arc<Mutex<Vec<(String, serde_json::Value)>>>);
+
+impl Authorizer for Door {
+    fn authorize<'a>(&'a self, head: &'a request::Parts) -> Later<'a, Verdict> {
+        let header =
+            |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default();
+        let params = STANDARD.decode(header("x-api-tunnel-params")).unwrap();
+        let asked = (head.uri.path().to_owned(), serde_json::from_slice(&params).unwrap());
+        self.0.lock().unwrap().push(asked);
+        let known = header("x-api-tunnel-token") == "t0ken";
+        Box::pin(async move { if known { Verdict::Is(key()) } else { Verdict::Nobody } })
+    }
+}
+
+fn key() -> ClientKey {
+    ClientKey::new("c-m-1").unwrap()
+}
+
+/// A server with a hub, behind TLS.
+async fn server(authority: &Authority) -> (Hub, Door, String) {
+    let hub = Hub::new(Settings::default(), Arc::new(SystemClock), Box::new(SystemEntropy));
+    let (door, acceptor) = (Door::default(), TlsAcceptor::from(authority.server(false)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let of_server = (hub.clone(), door.clone());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let ((hub, door), acceptor) = (of_server.clone(), acceptor.clone());
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (hub, door) = (hub.clone(), door.clone());
+                    async move { Ok::<_, std::convert::Infallible>(hub.answer(request, &door).await) }
+                });
+                let http = hyper::server::conn::http1::Builder::new();
+                let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+            });
+        }
+    });
+    (hub, door, url)
+}
+
+/// What stands for the cluster's API.
+async fn cluster() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut from, mut to) = stream.split();
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+            });
+        }
+    });
+    address
+}
+
+/// The binary, running; ended when this is dropped.
+struct Agent(Child);
+
+impl Agent {
+    fn start(config: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman-agent"));
+        command.arg("tunnel").env("CATTLE_TUNNEL_CONFIG", config).env("CATTLE_AGENT_STRICT_VERIFY", "true");
+        Agent(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn end(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_reaches_the_cluster_through_the_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let authority = Authority::new();
+    let ((hub, door, url), address) = (server(&authority).await, cluster().await);
+    let file = |key: &str, name: &str| format!("{key}: {}\n", at(name).display());
+    let config = [
+        format!("serverUrl: {url}\nclusterAddress: {address}\n"),
+        file("tokenFile", "token"),
+        file("caFile", "server-ca"),
+        file("clusterTokenFile", "sa"),
+        file("clusterCaFile", "ca"),
+    ];
+    write(&at("tunnel.yaml"), &config.concat());
+    write(&at("server-ca"), &authority.pem);
+    write(&at("token"), "t0ken\n");
+    write(&at("sa"), "s4");
+    // The cluster does not run yet: its authority comes later.
+    let agent = Agent::start(&at("tunnel.yaml"));
+    write(&at("ca"), "PEM");
+    tokio::time::timeout(PATIENCE, hub.wait_for(&key())).await.unwrap();
+
+    let mut stream = hub.dial(&key(), &Target::tcp(&address)).unwrap();
+    stream.write_all(b"hello").await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer, "hello");
+    let mut other = hub.dial(&key(), &Target::tcp("127.0.0.1:22")).unwrap();
+    assert_eq!(other.read_u8().await.unwrap_err().to_string(), "connect not allowed");
+
+    let (path, params) = door.0.lock().unwrap()[0].clone();
+    assert_eq!(path, "/v3/connect/register");
+    assert_eq!(params["cluster"], serde_json::json!({"address": address, "token": "s4", "caCert": "UEVN"}));
+    // After a session that was lost it comes back, as one that is known.
+    hub.disconnect(&key());
+    tokio::time::timeout(PATIENCE, async {
+        while door.0.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(door.0.lock().unwrap()[1].0, "/v3/connect");
+    assert_eq!(agent.end(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistake_ends_it_and_names_its_field() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("tunnel.yaml");
+    for (text, said) in [
+        ("serverUrl: nowhere\n", "serverUrl: Invalid value: \"nowhere\""),
+        ("serverUrl: https://127.0.0.1:1\n", "caFile: Required value"),
+        ("allowAnyAddress: 7\n", "allowAnyAddress: Invalid value: 7"),
+    ] {
+        write(&config, text);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman-agent"));
+        command.arg("tunnel").env("CATTLE_TUNNEL_CONFIG", &config).env("CATTLE_AGENT_STRICT_VERIFY", "true");
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && stderr.contains(said), "{stderr}");
+    }
+}
