@@ -28,6 +28,7 @@ use api::provisioning::v1::{Cluster, RKEConfig};
 
 pub use cluster_spec::decode as decode_cluster_spec;
 pub use ownership::Adoption;
+pub(crate) use pool::{go_json, taints_json};
 pub use source::{ConfigRef, Source};
 
 use crate::object::Id;

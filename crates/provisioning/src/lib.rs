@@ -11,8 +11,12 @@
 //! | [`diagnose`] | what is in the way, with a stable code and a next step |
 //! | [`removal`] | what goes, in which order |
 //! | [`restore`] | the settings that go back with a snapshot |
+//! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret, hook |
+//! | [`custom`] | machines that register by their own hand |
 //! | [`object`], [`wait`] | the values that all of these speak in |
 
+pub mod bootstrap;
+pub mod custom;
 pub mod diagnose;
 pub mod graph;
 pub mod management;

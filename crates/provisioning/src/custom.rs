@@ -1,0 +1,9 @@
+//! Machines that register by their own hand: somebody ran a command on a host.
+
+mod command;
+mod missing;
+mod request;
+
+pub use command::{Host, insecure_node_command, node_command, windows_node_command};
+pub use missing::{Missing, missing};
+pub use request::{Existing, Registration, Request, Unreadable, objects, registration};
