@@ -188,3 +188,21 @@ pub fn identity(cluster: &Cluster) -> Id {
         name: cluster.metadata.name.clone().unwrap_or_default(),
     }
 }
+
+/// Makings for tests of other modules.
+#[cfg(test)]
+pub(crate) mod tests_support {
+    use api::provisioning::v1::ClusterSpec;
+    use api::rke::v1::{ETCDSnapshot, SNAPSHOT_METADATA_CLUSTER_SPEC};
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    /// A snapshot that remembers this spec.
+    pub(crate) fn snapshot_of(spec: &ClusterSpec) -> ETCDSnapshot {
+        let metadata =
+            serde_json::json!({ SNAPSHOT_METADATA_CLUSTER_SPEC: super::cluster_spec::encode(spec, None) });
+        let mut snapshot = ETCDSnapshot::default();
+        snapshot.snapshot_file.metadata = STANDARD.encode(metadata.to_string());
+        snapshot
+    }
+}

@@ -13,8 +13,10 @@
 //! | [`restore`] | the settings that go back with a snapshot |
 //! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret, hook |
 //! | [`custom`] | machines that register by their own hand |
+//! | [`admission`] | what is refused, warned of, and filled in at the door |
 //! | [`object`], [`wait`] | the values that all of these speak in |
 
+pub mod admission;
 pub mod bootstrap;
 pub mod custom;
 pub mod diagnose;
