@@ -13,6 +13,7 @@
 //! | [`restore`] | the settings that go back with a snapshot |
 //! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret, hook |
 //! | [`custom`] | machines that register by their own hand |
+//! | [`machine`] | servers of node drivers: schema, Job, failures, removal |
 //! | [`admission`] | what is refused, warned of, and filled in at the door |
 //! | [`object`], [`wait`] | the values that all of these speak in |
 
@@ -21,6 +22,7 @@ pub mod bootstrap;
 pub mod custom;
 pub mod diagnose;
 pub mod graph;
+pub mod machine;
 pub mod management;
 pub mod object;
 pub mod removal;
