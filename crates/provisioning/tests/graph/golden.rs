@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::shape::{Shape, directory};
 
-const SHAPES: [&str; 12] = [
+pub(crate) const SHAPES: [&str; 12] = [
     "01-single",
     "02-ha",
     "03-split-roles",
