@@ -2,6 +2,7 @@
 
 mod command;
 mod missing;
+pub mod registration_token;
 mod request;
 
 pub use command::{Host, insecure_node_command, node_command, windows_node_command};

@@ -87,6 +87,15 @@ pub const FINALIZERS: [&str; 3] = [
     finalizers::CAPI_RESOURCES_CLEANUP,
 ];
 
+/// The finalizers that a cluster lacks. They are placed before anything is made that they clean up.
+pub fn missing_finalizers(cluster: &Cluster) -> Vec<&'static str> {
+    if cluster.metadata.deletion_timestamp.is_some() || cluster.spec.rke_config.is_none() {
+        return Vec::new();
+    }
+    let present = present_finalizers(cluster);
+    FINALIZERS.into_iter().filter(|one| !present.contains(one)).collect()
+}
+
 /// What to do about a cluster that is being deleted.
 pub fn decide(facts: &Facts<'_>) -> Removal {
     let mut steps = Vec::new();

@@ -134,3 +134,20 @@ fn force_gives_up_what_cannot_go() {
         ]
     );
 }
+
+#[test]
+fn finalizers_come_first() {
+    let mut cluster = cluster();
+    assert_eq!(
+        missing_finalizers(&cluster),
+        Vec::<&str>::new(),
+        "an imported cluster is not ours to clean up"
+    );
+    cluster.spec.rke_config = Some(Default::default());
+    assert_eq!(
+        missing_finalizers(&cluster),
+        [finalizers::PROVISIONING_CLUSTER_REMOVE, finalizers::CAPI_RESOURCES_CLEANUP]
+    );
+    cluster.metadata.deletion_timestamp = Some(serde_json::from_value(json!(GONE)).unwrap());
+    assert_eq!(missing_finalizers(&cluster), Vec::<&str>::new());
+}
