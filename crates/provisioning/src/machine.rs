@@ -7,7 +7,7 @@
 //!   deletes the Machine, if it is more than zero.
 //! - The condition that announces a Job is written before the Job: a crash in between cannot leave a server that nobody
 //!   knows of.
-//! - A deletion that fails is tried again; numbers among a driver's fields reach the command line; the program of a driver
+//! - A deletion that fails is tried again, also after a create that failed as long as its driver knows of a server; numbers among a driver's fields reach the command line; the program of a driver
 //!   that was deleted is remembered.
 
 pub mod arguments;
@@ -65,6 +65,10 @@ pub fn identity(machine: &Machine) -> Id {
         name: machine.metadata.name.clone().unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+#[path = "machine/walk.rs"]
+mod walk;
 
 #[cfg(test)]
 #[path = "machine/tests.rs"]

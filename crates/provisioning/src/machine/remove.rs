@@ -21,6 +21,8 @@ pub struct Facts<'a> {
     pub owned_by_set: bool,
     /// Its Job.
     pub job: Option<&'a JobView>,
+    /// Whether the state Secret knows of a server.
+    pub state_is_empty: bool,
     /// Pauses between tries.
     pub policy: &'a Policy,
     /// The time.
@@ -72,7 +74,7 @@ pub fn remove(facts: &Facts<'_>) -> Remove {
     match condition(facts.infra, conditions::DELETE_JOB).map(|one| one.status.as_str()) {
         None => announce(facts),
         Some("True") => Remove::Prune,
-        Some(_) => deletion(facts, created.reason == reasons::CREATE_ERROR),
+        Some(_) => deletion(facts, created.reason == reasons::CREATE_ERROR && facts.state_is_empty),
     }
 }
 
@@ -105,7 +107,7 @@ fn deletion(facts: &Facts<'_>, never_made: bool) -> Remove {
             let wait = wait(facts, Code::DeletingServer, "waiting for the server to be deleted", nothing);
             Remove::Status { status: Box::new(status), wait: Some(wait) }
         }
-        // What was never made need not be deletable.
+        // Of what was never made the driver knows nothing, and says that it cannot delete it.
         JobState::Failed { .. } if never_made || is_forced(facts.infra) => Remove::Prune,
         JobState::Failed { at, message, .. } => retry(facts, job, *at, message),
     }

@@ -378,6 +378,7 @@ struct Going<'a> {
     status: Value,
     job: Option<JobView>,
     annotation: Option<&'a str>,
+    state_is_empty: bool,
 }
 
 fn going(one: &Going<'_>, now: &str) -> Remove {
@@ -390,6 +391,7 @@ fn going(one: &Going<'_>, now: &str) -> Remove {
         namespace_goes: false,
         owned_by_set: false,
         job: one.job.as_ref(),
+        state_is_empty: one.state_is_empty,
         policy: &Policy::default(),
         now: at(now),
     })
@@ -408,7 +410,9 @@ fn a_server_goes() {
     let job =
         |deletes: bool, state: JobState| Some(JobView { name: "j".into(), uid: "u".into(), deletes, state });
     let failed = || JobState::Failed { at: at(NOW), exit_code: Some(1), message: "denied".into() };
-    let remove = |status: Value, job: Option<JobView>| going(&Going { status, job, annotation: None }, NOW);
+    let remove = |status: Value, job: Option<JobView>| {
+        going(&Going { status, job, annotation: None, state_is_empty: true }, NOW)
+    };
     assert_eq!(remove(json!({}), None), Remove::Release, "nothing was ever announced");
     assert_eq!(remove(conditions("Unknown", None, ""), None), Remove::Prune, "announced, and never made");
     let unfinished = remove(conditions("Unknown", None, ""), job(false, JobState::Running));
@@ -432,11 +436,17 @@ fn a_server_goes() {
     assert!(
         matches!(pauses, Remove::Pause { wait, .. } if wait.code == Code::DeleteFailed && wait.evidence == "denied")
     );
-    let later =
-        Going { status: conditions("True", Some("False"), ""), job: job(true, failed()), annotation: None };
+    let later = Going {
+        status: conditions("True", Some("False"), ""),
+        job: job(true, failed()),
+        annotation: None,
+        state_is_empty: false,
+    };
     assert_eq!(going(&later, "2026-01-01T10:00:30Z"), Remove::Run, "tried again");
     assert_eq!(remove(conditions("False", Some("False"), "CreateError"), job(true, failed())), Remove::Prune);
-    let forced = Going { annotation: Some("True"), ..later };
+    let left = Going { status: conditions("False", Some("False"), "CreateError"), ..later };
+    assert!(matches!(going(&left, NOW), Remove::Pause { .. }), "something was made, and is there");
+    let forced = Going { annotation: Some("True"), ..left };
     assert_eq!(going(&forced, NOW), Remove::Prune, "given up");
 }
 
@@ -449,6 +459,7 @@ fn machines_that_were_never_taken_go_at_once() {
             namespace_goes,
             owned_by_set,
             job: None,
+            state_is_empty: true,
             policy: &Policy::default(),
             now: at(NOW),
         };

@@ -92,3 +92,28 @@ fn rendering_is_a_function_and_settles_and_leaves_others_fields() {
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
 }
+
+#[test]
+fn admission_takes_anything_and_fills_in_once() {
+    use provisioning::admission::{Answers, Operation, Request, mutate, questions, validate};
+    let outcome = samples::runner(60).run(&(shapes(), shapes()), |(before, after)| {
+        let (old, new) = (&before.cluster, &after.cluster);
+        let create = Request { operation: Operation::Create, user: "u", old: None, new, dry_run: false };
+        let update = Request { operation: Operation::Update, old: Some(old), ..create };
+        for request in [create, update] {
+            let answers = Answers::default();
+            let _ = questions(&request);
+            let verdict = validate(&request, &answers);
+            prop_assert_eq!(verdict.is_admitted(), verdict.message().is_empty());
+            let filled = mutate(&request, &answers).cluster;
+            let again = Request { new: &filled, ..request };
+            prop_assert_eq!(&mutate(&again, &answers).cluster, &filled, "twice is once");
+        }
+        // What is in the cluster already is not asked about again.
+        let kept = Request { operation: Operation::Update, old: Some(new), ..create };
+        let verdict = validate(&kept, &Answers::default());
+        prop_assert!(verdict.refusals.iter().all(|refusal| refusal.code != 401), "{}", verdict.message());
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
