@@ -1,7 +1,7 @@
 //! The objects that a cluster becomes.
 //!
 //! [`render`] says what should be there, [`difference()`](difference::difference) what is to be done about what is
-//! there. Names and hashes are Rancher's, to the byte: a cluster that Rancher made is taken over without a change.
+//! there. Names and hashes are Rancher's, to the byte: a cluster that Rancher made is taken over, and no machine replaced.
 //!
 //! Where we do otherwise than Rancher: a native pool of a cluster whose infrastructure is ours keeps its user data (it
 //! gets a bootstrap template of its own); a bootstrap template stays while a MachineSet still refers to it; a machine

@@ -151,7 +151,9 @@ fn merge_objects(
     wanted: &Map<String, Value>,
 ) -> Map<String, Value> {
     let mut result = found.clone();
-    for (field, was) in last.into_iter().flatten().filter(|(field, _)| !wanted.contains_key(*field)) {
+    // A null says nothing; Go's encoders write some where objects have values of the server's.
+    let said = last.into_iter().flatten().filter(|(_, was)| !was.is_null());
+    for (field, was) in said.filter(|(field, _)| !wanted.contains_key(*field)) {
         let Some(left) = found.get(field).and_then(|is| without(is, was)) else {
             result.remove(field);
             continue;

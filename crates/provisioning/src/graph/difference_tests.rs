@@ -181,3 +181,26 @@ fn an_object_of_another_version_is_the_same_object() {
         "{changes:?}"
     );
 }
+
+#[test]
+fn an_object_that_rancher_applied_keeps_what_the_server_gave_it() {
+    let mut existing = owner().stamp(&object("A", "a", json!({"x": 1})), None);
+    let applied = json!({
+        "apiVersion": "rke.cattle.io/v1", "kind": "A",
+        "metadata": {"name": "a", "namespace": "ns", "creationTimestamp": null},
+        "spec": {"x": 1, "old": true}, "status": {},
+    });
+    existing.annotate(annotations_applied(), applied.to_string());
+    existing.document_mut()["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    existing.document_mut()["spec"]["old"] = json!(true);
+    existing.document_mut()["status"] = json!({"ready": true});
+    let changes = steps(&[object("A", "a", json!({"x": 1}))], std::slice::from_ref(&existing));
+    let changed = after(&changes[0], Some(&existing)).unwrap();
+    assert_eq!(changed.document()["metadata"]["creationTimestamp"], "2026-01-01T00:00:00Z");
+    assert_eq!(changed.document()["status"], json!({"ready": true}));
+    assert_eq!(changed.document()["spec"], json!({"x": 1}));
+}
+
+fn annotations_applied() -> &'static str {
+    api::catalogue::annotations::OBJECTSET_APPLIED
+}
