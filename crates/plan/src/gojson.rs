@@ -16,7 +16,7 @@ use serde_json::ser::Formatter;
 pub struct Error(#[from] serde_json::Error);
 
 /// Compact, `<`, `>`, `&` and the two JavaScript line separators escaped, struct fields in their order, maps sorted.
-pub(crate) fn to_vec(value: &impl Serialize) -> Vec<u8> {
+pub fn to_vec(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, GoFormatter);
     // Every type of this crate has string keys and writes to memory: there is nothing that could fail.

@@ -20,15 +20,19 @@ pub enum Error {
     TooLarge,
 }
 
-/// No time stamp, operating system "unknown": what Go's writer puts there.
-pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
+/// `bytes` as gzip: no time stamp, operating system "unknown", as Go's writer puts there.
+pub fn pack(bytes: &[u8]) -> Vec<u8> {
     let mut encoder =
         GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::default());
     // Writing to memory does not fail.
     encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
-pub(crate) fn unpack(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+/// What is in a gzip stream.
+///
+/// # Errors
+/// If it is none, is cut off, or unpacks to more than [`MAX_UNPACKED`].
+pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut unpacked = Vec::new();
     MultiGzDecoder::new(bytes).take(MAX_UNPACKED + 1).read_to_end(&mut unpacked)?;
     match unpacked.len() as u64 > MAX_UNPACKED {

@@ -79,6 +79,10 @@ words! {
         "pre-terminate.delete.hook.machine.cluster.x-k8s.io/rke-bootstrap-cleanup";
     /// Ours, on a Machine: the id that its rendered plan bears; written once.
     HERDSMAN_MACHINE_UID = "herdsman.io/machine-uid";
+    /// Ours, `true` on a provisioning cluster that is being deleted: its servers and etcd members are given up.
+    HERDSMAN_FORCE_REMOVE = "herdsman.io/force-remove";
+    /// Ours, on an infrastructure machine: how often in a row its server could not be made, and the last Job that failed.
+    HERDSMAN_CREATE_FAILURES = "herdsman.io/create-failures";
 
     // Rancher: downstream Nodes, for the distribution.
     /// RKE2: remove this node's etcd member.

@@ -1,0 +1,52 @@
+//! Other objects that are checked at the door.
+
+use api::catalogue::labels;
+use api::catalogue::secrets::keys;
+use api::provisioning::v1::Cluster;
+use kubeapi::{FieldError, Path};
+
+use crate::Object;
+
+/// The pool whose quantity a scale of a MachineDeployment becomes: its index. Otherwise the next pass would undo it.
+///
+/// Nothing if the deployment is not a pool's, or the pool has that quantity already.
+pub fn scale_target(deployment: &Object, cluster: &Cluster, replicas: i32) -> Option<usize> {
+    let template = &deployment.document()["spec"]["template"]["metadata"]["labels"];
+    let label = |key: &str| deployment.label(key).or_else(|| template.get(key)?.as_str());
+    let pool = label(labels::MACHINE_POOL_NAME)?;
+    if label(labels::CAPI_CLUSTER_NAME) != cluster.metadata.name.as_deref() {
+        return None;
+    }
+    let pools = &cluster.spec.rke_config.as_ref()?.machine_pools;
+    let index = pools.iter().position(|one| one.name == pool)?;
+    (pools[index].quantity != Some(replicas)).then_some(index)
+}
+
+/// A plan in a plan Secret has to be one: the agent would refuse it, and nobody would see why.
+///
+/// # Errors
+/// If there is a plan and it is none.
+pub fn plan_secret(plan: Option<&[u8]>) -> Result<(), FieldError> {
+    let Some(bytes) = plan.filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
+    match plan::Document::parse(bytes.to_vec()) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let path = Path::new("data").key(keys::PLAN);
+            Err(FieldError::invalid(&path, "(plan)", format!("must be the JSON of a plan: {error}")))
+        }
+    }
+}
+
+/// A driver that machines still need can neither be switched off nor deleted.
+pub fn driver_in_use(driver: &str, machines: &[Object]) -> Option<FieldError> {
+    let mut users = machines.iter().filter(|machine| {
+        let kind = api::machine::Driver::of_machine_kind(machine.kind());
+        kind.is_some_and(|one| one.name() == driver)
+    });
+    let first = users.next()?;
+    let why = match users.count() {
+        0 => format!("{} uses it", first.id()),
+        more => format!("{} and {more} more machines use it", first.id()),
+    };
+    Some(FieldError::forbidden(&Path::new("spec").child("active"), why))
+}

@@ -1,0 +1,10 @@
+//! Machines that register by their own hand: somebody ran a command on a host.
+
+mod command;
+mod missing;
+pub mod registration_token;
+mod request;
+
+pub use command::{Host, insecure_node_command, node_command, windows_node_command};
+pub use missing::{Missing, missing};
+pub use request::{Existing, Registration, Request, Unreadable, objects, registration};

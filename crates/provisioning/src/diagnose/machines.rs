@@ -1,0 +1,106 @@
+//! Deployments, and machines one by one.
+
+use api::catalogue::{conditions as types, labels, reasons};
+use jiff::Timestamp;
+
+use super::evidence::{
+    Condition, age, changed, condition, conditions, is_provisioned, is_touched, problem, since,
+};
+use super::{Machine, PROVIDER_PATIENCE, REGISTRATION_PATIENCE, Referred, silence};
+use crate::{Code, Object, Wait};
+
+/// What MachineDeployments and MachineSets complain of, each complaint once.
+pub(super) fn deployments(objects: &[Object]) -> Vec<Wait> {
+    let mut waits: Vec<Wait> = Vec::new();
+    for object in objects {
+        let complaint = conditions(object).find_map(|one| Some((one, complaint(one)?)));
+        let Some((found, code)) = complaint else { continue };
+        let words = found.words();
+        if waits.iter().any(|wait| wait.evidence == words) {
+            continue;
+        }
+        let id = object.id();
+        let awaits = match code {
+            Code::MachineTemplateInvalid => format!("{id} cannot make machines from its template"),
+            _ => format!("{id} reports a problem"),
+        };
+        let remedy = match code {
+            Code::MachineTemplateInvalid => {
+                "correct the template under a new name and let the pool's machineConfigRef name it"
+            }
+            _ => "the words are the provider's or Cluster API's: act on them",
+        };
+        waits.push(Wait::new(code, id.to_string(), awaits, remedy).seeing(words));
+    }
+    waits
+}
+
+/// Whether a condition of a deployment or set is a complaint, and which.
+fn complaint(one: Condition<'_>) -> Option<Code> {
+    let cloning =
+        [reasons::INFRASTRUCTURE_TEMPLATE_CLONING_FAILED, reasons::BOOTSTRAP_TEMPLATE_CLONING_FAILED];
+    if one.status() != "True" && cloning.contains(&one.reason()) {
+        return Some(Code::MachineTemplateInvalid);
+    }
+    let loud = one.status() == "False" && matches!(one.severity(), "Warning" | "Error");
+    let blocked = one.type_() == types::SCALING_UP
+        && one.status() == "True"
+        && ["blocked", "failed", "error"].iter().any(|word| one.message().to_lowercase().contains(word));
+    (loud || blocked).then_some(Code::MachineDeploymentWarning)
+}
+
+/// What is in the way of one machine.
+pub(super) fn machine(one: &Machine<'_>, now: Timestamp) -> Option<Wait> {
+    if one.machine.is_deleting() || one.machine.document()["status"]["nodeRef"]["name"].is_string() {
+        return None;
+    }
+    let Referred::Found(found) = one.infrastructure else { return None };
+    let subject = found.id().to_string();
+    let registered = one.machine.label(labels::MACHINE_ID).is_some();
+    let ready =
+        is_provisioned(found) || condition(found, types::READY).is_some_and(|one| one.status() == "True");
+    if ready && !registered {
+        return registration(one.machine, found, now);
+    }
+    if ready {
+        return None;
+    }
+    if !is_touched(found) {
+        let late = age(found, now).is_some_and(|age| age > PROVIDER_PATIENCE);
+        return late.then(|| silence(Code::MachineProviderSilent, &subject, found.id().group()));
+    }
+    let loud = conditions(found).any(|one| one.status() == "False" && one.severity() != "Info")
+        || found.document()["status"]["failureMessage"].is_string();
+    let words = problem(found).filter(|_| loud)?;
+    Some(
+        Wait::new(
+            Code::InfrastructureMachineError,
+            subject.clone(),
+            format!("waiting for {subject} to be provisioned"),
+            "the words are the provider's: credentials, network and quota are its own settings",
+        )
+        .seeing(words),
+    )
+}
+
+/// The server runs; its agent should have called.
+fn registration(machine: &Object, infrastructure: &Object, now: Timestamp) -> Option<Wait> {
+    let ready = condition(machine, types::INFRASTRUCTURE_READY).or(condition(infrastructure, types::READY));
+    let waited = match ready.map(changed).and_then(|time| since(time, now)) {
+        Some(seconds) => seconds,
+        None => age(infrastructure, now)?,
+    };
+    (waited > REGISTRATION_PATIENCE).then(|| {
+        Wait::new(
+            Code::NodeNotRegistered,
+            machine.id().to_string(),
+            format!(
+                "waiting for {} to register: its server has run for {} minutes",
+                machine.id(),
+                waited / 60
+            ),
+            "on the server: does it reach the server URL, and what do /var/log/cloud-init-output.log and \
+             journalctl -u rancher-system-agent say?",
+        )
+    })
+}

@@ -1,0 +1,224 @@
+//! The half of a cluster that users, agents and tunnels see: the `management.cattle.io/v3` objects.
+
+use std::collections::BTreeMap;
+
+use api::catalogue::{annotations, labels};
+use api::management::v3::{
+    Cluster as ManagementCluster, ClusterRegistrationToken, ClusterRegistrationTokenSpec, ClusterSecrets,
+    ClusterSpec,
+};
+use api::names;
+use api::provisioning::v1::Cluster;
+use k8s_openapi::api::core::v1::{EnvVar, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::Object;
+use crate::graph::applied::is_mark;
+
+/// The set of these objects.
+pub const SET: &str = "cluster-create";
+
+/// Variable that moves the node agent's directory.
+pub const AGENT_VAR_DIR: &str = "CATTLE_AGENT_VAR_DIR";
+
+/// `kubectl apply`'s own note. It speaks of another object.
+const KUBECTL_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Images that the server's settings name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Images<'a> {
+    /// Of the cluster agent.
+    pub agent: &'a str,
+    /// Of the authenticator for direct access.
+    pub auth: &'a str,
+    /// Registry that images come from; the cluster's own wins.
+    pub registry: &'a str,
+}
+
+/// Name of the management cluster: the one it has, the one that an annotation asks for, else `fresh`.
+pub fn name(cluster: &Cluster, fresh: &str) -> String {
+    let has = cluster.status.as_ref().map(|status| status.cluster_name.as_str());
+    let asked = annotation(cluster, annotations::MANAGEMENT_CLUSTER_NAME);
+    [has, asked].into_iter().flatten().find(|name| !name.is_empty()).unwrap_or(fresh).to_owned()
+}
+
+/// The management cluster, the namespace of its name, and the token with which machines and agents introduce
+/// themselves.
+pub fn objects(cluster: &Cluster, name: &str, images: Images<'_>) -> Vec<Object> {
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(name.into()),
+            labels: Some(BTreeMap::from([(labels::MANAGEMENT_CLUSTER_NAME.to_owned(), name.to_owned())])),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let token = ClusterRegistrationToken {
+        metadata: ObjectMeta {
+            name: Some(names::DEFAULT_REGISTRATION_TOKEN.into()),
+            namespace: Some(name.into()),
+            ..Default::default()
+        },
+        spec: ClusterRegistrationTokenSpec { cluster_name: name.into(), ..Default::default() },
+        ..Default::default()
+    };
+    vec![Object::of(&management_cluster(cluster, name, images)), Object::of(&namespace), Object::of(&token)]
+}
+
+fn management_cluster(cluster: &Cluster, name: &str, images: Images<'_>) -> ManagementCluster {
+    let administrated = cluster.spec.rke_config.is_some().to_string();
+    let mut marks = BTreeMap::from([(annotations::ADMINISTRATED.to_owned(), administrated)]);
+    let copied = cluster.metadata.annotations.iter().flatten();
+    marks.extend(
+        copied
+            .filter(|(key, _)| !is_mark(key) && key.as_str() != KUBECTL_APPLIED)
+            .map(|(key, value)| (key.clone(), value.clone())),
+    );
+    ManagementCluster {
+        metadata: ObjectMeta {
+            name: Some(name.into()),
+            labels: cluster.metadata.labels.clone(),
+            annotations: Some(marks),
+            ..Default::default()
+        },
+        spec: spec(cluster, images),
+        ..Default::default()
+    }
+}
+
+fn spec(cluster: &Cluster, images: Images<'_>) -> ClusterSpec {
+    let from = &cluster.spec;
+    let (registry, secret) = private_registry(cluster);
+    let prefix = if registry.is_empty() { images.registry } else { &registry };
+    let text = |key| annotation(cluster, key).unwrap_or_default().to_owned();
+    let workspace = match text(annotations::FLEET_WORKSPACE_NAME) {
+        none if none.is_empty() => cluster.metadata.namespace.clone().unwrap_or_default(),
+        asked => asked,
+    };
+    ClusterSpec {
+        display_name: cluster.metadata.name.clone().unwrap_or_default(),
+        description: text(annotations::DESCRIPTION),
+        desired_agent_image: from_registry(images.agent, prefix),
+        desired_auth_image: from_registry(images.auth, prefix),
+        agent_env_vars: agent_environment(cluster),
+        default_pod_security_admission_configuration_template_name: from
+            .default_pod_security_admission_configuration_template_name
+            .clone(),
+        default_cluster_role_for_project_members: from.default_cluster_role_for_project_members.clone(),
+        enable_network_policy: from.enable_network_policy,
+        local_cluster_auth_endpoint: from.local_cluster_auth_endpoint.clone(),
+        cluster_secrets: ClusterSecrets { private_registry_secret: secret, private_registry_url: registry },
+        cluster_agent_deployment_customization: from.cluster_agent_deployment_customization.clone(),
+        fleet_agent_deployment_customization: from.fleet_agent_deployment_customization.clone(),
+        webhook_deployment_customization: from.webhook_deployment_customization.clone(),
+        fleet_workspace_name: workspace,
+        ..Default::default()
+    }
+}
+
+fn agent_environment(cluster: &Cluster) -> Vec<EnvVar> {
+    let variable = |name: &str, value: &str| EnvVar {
+        name: name.into(),
+        value: Some(value.into()),
+        ..Default::default()
+    };
+    let given = cluster.spec.agent_env_vars.iter().map(|one| variable(&one.name, &one.value));
+    let directory = cluster
+        .spec
+        .rke_config
+        .as_ref()
+        .map(|config| config.configuration.data_directories.system_agent.as_str())
+        .filter(|directory| !directory.is_empty());
+    given.chain(directory.map(|directory| variable(AGENT_VAR_DIR, directory))).collect()
+}
+
+/// The registry that the cluster's nodes use for the system's images, and the Secret of its credentials.
+fn private_registry(cluster: &Cluster) -> (String, String) {
+    const KEY: &str = "system-default-registry";
+    let Some(config) = &cluster.spec.rke_config else { return Default::default() };
+    let config = &config.configuration;
+    let everywhere = config.machine_selector_config.iter().rev();
+    let everywhere = everywhere.filter(|one| one.machine_label_selector.is_none()).map(|one| &one.config);
+    let url = everywhere
+        .chain([&config.machine_global_config])
+        .filter_map(|settings| settings.get(KEY)?.as_str())
+        .find(|url| !url.is_empty())
+        .unwrap_or_default();
+    let registry = config.registries.as_ref().and_then(|registries| registries.configs.get(url));
+    (url.to_owned(), registry.map(|one| one.auth_config_secret_name.clone()).unwrap_or_default())
+}
+
+fn from_registry(image: &str, registry: &str) -> String {
+    match image.is_empty() || registry.is_empty() || image.starts_with(&format!("{registry}/")) {
+        true => image.to_owned(),
+        false => format!("{registry}/{image}"),
+    }
+}
+
+fn annotation<'a>(cluster: &'a Cluster, key: &str) -> Option<&'a str> {
+    cluster.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::provisioning::v1::RKEConfig;
+    use api::rke::v1::{ClusterConfiguration, SystemConfig};
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster() -> Cluster {
+        let mut cluster = Cluster::default();
+        cluster.metadata.name = Some("prod".into());
+        cluster.metadata.namespace = Some("fleet-default".into());
+        cluster
+    }
+
+    #[test]
+    fn the_name_is_kept_then_asked_for_then_fresh() {
+        let mut one = cluster();
+        assert_eq!(name(&one, "c-m-fresh"), "c-m-fresh");
+        one.metadata.annotations =
+            Some(BTreeMap::from([(annotations::MANAGEMENT_CLUSTER_NAME.into(), "c-m-asked".into())]));
+        assert_eq!(name(&one, "c-m-fresh"), "c-m-asked");
+        one.status = Some(api::provisioning::v1::ClusterStatus {
+            cluster_name: "c-m-has".into(),
+            ..Default::default()
+        });
+        assert_eq!(name(&one, "c-m-fresh"), "c-m-has");
+    }
+
+    #[test]
+    fn images_come_from_the_clusters_registry() {
+        let images = Images { agent: "rancher/agent:v1", auth: "", registry: "global.example.com" };
+        let image = |cluster: &Cluster| spec(cluster, images).desired_agent_image;
+        let mut one = cluster();
+        assert_eq!(image(&one), "global.example.com/rancher/agent:v1");
+        let registry = |url: &str| BTreeMap::from([("system-default-registry".to_owned(), json!(url))]);
+        one.spec.rke_config = Some(RKEConfig {
+            configuration: ClusterConfiguration {
+                machine_global_config: registry("one.example.com"),
+                ..Default::default()
+            },
+            ..Default::default()
+        });
+        assert_eq!(image(&one), "one.example.com/rancher/agent:v1");
+        let config = &mut one.spec.rke_config.as_mut().unwrap().configuration;
+        let everywhere = SystemConfig { config: registry("two.example.com"), ..Default::default() };
+        config.machine_selector_config.push(everywhere);
+        assert_eq!(image(&one), "two.example.com/rancher/agent:v1");
+    }
+
+    #[test]
+    fn annotations_are_copied_but_for_bookkeeping() {
+        let mut one = cluster();
+        let given = [("a", "1"), (KUBECTL_APPLIED, "{}"), ("objectset.rio.cattle.io/id", "x")];
+        one.metadata.annotations = Some(given.map(|(key, value)| (key.into(), value.into())).into());
+        let made = objects(&one, "c-m-x", Images::default());
+        assert_eq!(made[0].annotation("a"), Some("1"));
+        assert_eq!(made[0].annotation(KUBECTL_APPLIED), None);
+        assert_eq!(made[0].annotation("objectset.rio.cattle.io/id"), None);
+        assert_eq!(made[0].annotation(annotations::ADMINISTRATED), Some("false"));
+        assert_eq!(made[2].id().to_string(), "ClusterRegistrationToken c-m-x/default-token");
+    }
+}
