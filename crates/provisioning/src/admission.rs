@@ -25,7 +25,7 @@ use api::provisioning::v1::{Cluster, RKEConfig};
 pub use answers::{Answers, Question, SecretRef, questions};
 pub use findings::{Findings, Refusal, Verdict};
 pub use mutation::{Mutation, mutate};
-pub use others::{driver_in_use, plan_secret, scale_target};
+pub use others::{creator_of, driver_in_use, plan_secret, scale_target};
 pub use pod_security::secret as pod_security_secret;
 pub use version::Version;
 

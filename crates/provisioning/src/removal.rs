@@ -7,14 +7,16 @@
 //! is gone: failed deletions of servers count as done, etcd members are not removed first, and objects of native
 //! providers that hang in deletion lose their finalizers. What then is left at the cloud is the user's to remove.
 
-use api::GenericCondition;
+use api::capi::v1beta2 as capi;
 use api::catalogue::{annotations, conditions, finalizers};
 use api::machine;
 use api::names;
 use api::provisioning::v1::Cluster;
+use api::{GenericCondition, Kind as _};
+use serde_json::Value;
 
 use crate::graph::identity;
-use crate::object::Id;
+use crate::object::{Id, group};
 use crate::status::Finding;
 use crate::{Code, Object, Wait};
 
@@ -197,10 +199,19 @@ fn deleting_words(object: &Object) -> Option<String> {
     deleting["message"].as_str().filter(|message| !message.is_empty()).map(str::to_owned)
 }
 
-/// What names the cluster and is still there although its Cluster API cluster is not.
+/// What names the cluster and is still there although its Cluster API cluster is not. What users made and Cluster API never
+/// took is theirs.
 fn leftovers<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a Object> + use<'a> {
-    facts.infrastructure.iter().chain(facts.bootstraps).chain(facts.others)
+    let taken = |object: &&Object| {
+        let owners = object.document()["metadata"]["ownerReferences"].as_array();
+        let capi = |owner: &Value| owner["apiVersion"].as_str().is_some_and(|version| group(version) == CAPI);
+        object.id().group().ends_with("cattle.io") || owners.is_some_and(|owners| owners.iter().any(capi))
+    };
+    facts.infrastructure.iter().filter(taken).chain(facts.bootstraps).chain(facts.others)
 }
+
+/// Group of Cluster API's own kinds.
+const CAPI: &str = capi::Cluster::GROUP;
 
 fn leftover_wait(facts: &Facts<'_>, one: &Object) -> Wait {
     Wait::new(

@@ -151,3 +151,17 @@ fn finalizers_come_first() {
     cluster.metadata.deletion_timestamp = Some(serde_json::from_value(json!(GONE)).unwrap());
     assert_eq!(missing_finalizers(&cluster), Vec::<&str>::new());
 }
+
+#[test]
+fn what_users_made_and_nobody_took_is_theirs() {
+    let cluster = cluster();
+    let version = "infrastructure.cluster.x-k8s.io/v1beta1";
+    let mut infrastructure = [object(version, "VSphereCluster", "users", json!({}))];
+    let untouched = decide(&Facts { infrastructure: &infrastructure, ..nothing(&cluster) });
+    assert_eq!(untouched.wait, None);
+    assert!(matches!(&untouched.steps[..], [Step::Release(_)]), "{:?}", untouched.steps);
+    infrastructure[0].document_mut()["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "prod"}]);
+    let taken = decide(&Facts { infrastructure: &infrastructure, ..nothing(&cluster) });
+    assert_eq!(taken.steps, [Step::Delete(infrastructure[0].id())]);
+}

@@ -33,14 +33,10 @@ codes! {
     WaitingForDriverSchema,
     /// A pool's machine config does not exist.
     MachineConfigMissing,
-    /// A pool's machine config belongs to somebody else.
-    MachineConfigTaken,
     /// A cloud credential does not exist.
     CredentialMissing,
     /// The snapshot to restore settings from does not exist or cannot be read.
     SnapshotMissing,
-    /// The settings of a snapshot have just been taken over; the next look goes on.
-    RestoringSettings,
 
     /// The API knows no such kind of infrastructure cluster.
     InfrastructureCRDMissing,
@@ -185,6 +181,14 @@ mod tests {
         for word in words {
             assert!(word.chars().all(|letter| letter.is_ascii_alphanumeric()), "{word}");
             assert!(word.starts_with(|letter: char| letter.is_ascii_uppercase()), "{word}");
+        }
+    }
+
+    #[test]
+    fn every_code_is_documented() {
+        let page = include_str!("../../../docs/provisioning.md");
+        for code in Code::ALL {
+            assert!(page.contains(&format!("`{code}`")), "docs/provisioning.md does not name {code}");
         }
     }
 

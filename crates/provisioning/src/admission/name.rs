@@ -1,5 +1,7 @@
 //! Who the cluster is, and who made it.
 
+use std::collections::BTreeMap;
+
 use api::catalogue::{annotations, namespaces};
 use kubeapi::{FieldError, Path};
 
@@ -91,22 +93,32 @@ pub(super) fn pool_names(request: &Request<'_>, _: &Answers<'_>, findings: &mut 
 
 /// 4: the creator is who made it.
 pub(super) fn creator(request: &Request<'_>, _: &Answers<'_>, findings: &mut Findings) {
-    let annotation = |cluster: &'_ api::provisioning::v1::Cluster, key: &str| -> Option<String> {
-        cluster.metadata.annotations.as_ref()?.get(key).cloned()
-    };
+    let old = request.old.map(|old| old.metadata.annotations.as_ref());
+    findings.invalid(creator_errors(old, request.new.metadata.annotations.as_ref(), request.user));
+}
+
+/// What is wrong with the note of who made an object; `old` is there on updates.
+pub(super) fn creator_errors(
+    old: Option<Option<&BTreeMap<String, String>>>,
+    new: Option<&BTreeMap<String, String>>,
+    user: &str,
+) -> Vec<FieldError> {
     let path = Path::new("metadata").child("annotations").key(annotations::CREATOR_ID);
-    let Some(new) = annotation(request.new, annotations::CREATOR_ID) else { return };
-    if annotation(request.new, annotations::NO_CREATOR_RBAC).is_some() {
+    let noted = |marks: Option<&BTreeMap<String, String>>| marks?.get(annotations::CREATOR_ID).cloned();
+    let Some(creator) = noted(new) else { return Vec::new() };
+    let mut errors = Vec::new();
+    if new.is_some_and(|marks| marks.contains_key(annotations::NO_CREATOR_RBAC)) {
         let why = format!("cannot be set together with {}", annotations::NO_CREATOR_RBAC);
-        findings.invalid([FieldError::forbidden(&path, why)]);
+        errors.push(FieldError::forbidden(&path, why));
     }
-    match request.old.map(|old| annotation(old, annotations::CREATOR_ID)) {
-        None if new != request.user => {
-            findings.invalid([FieldError::forbidden(&path, "must be the user who makes the cluster")]);
+    match old.map(noted) {
+        None if creator != user => {
+            errors.push(FieldError::forbidden(&path, "must be the user who makes the object"));
         }
-        Some(old) if old.as_ref() != Some(&new) => {
-            findings.invalid([FieldError::invalid(&path, new, "cannot be changed")]);
+        Some(before) if before.as_ref() != Some(&creator) => {
+            errors.push(FieldError::invalid(&path, creator, "cannot be changed"));
         }
         _ => {}
     }
+    errors
 }

@@ -1,10 +1,13 @@
 //! Other objects that are checked at the door.
 
+use std::collections::BTreeMap;
+
 use api::catalogue::labels;
 use api::catalogue::secrets::keys;
 use api::provisioning::v1::Cluster;
 use kubeapi::{FieldError, Path};
 
+use super::name::creator_errors;
 use crate::Object;
 
 /// The pool whose quantity a scale of a MachineDeployment becomes: its index. Otherwise the next pass would undo it.
@@ -20,6 +23,15 @@ pub fn scale_target(deployment: &Object, cluster: &Cluster, replicas: i32) -> Op
     let pools = &cluster.spec.rke_config.as_ref()?.machine_pools;
     let index = pools.iter().position(|one| one.name == pool)?;
     (pools[index].quantity != Some(replicas)).then_some(index)
+}
+
+/// What is wrong with the note of who made a machine config or a cloud credential: it is the user who makes it, and stays.
+pub fn creator_of(old: Option<&Object>, new: &Object, user: &str) -> Vec<FieldError> {
+    let marks = |object: &Object| -> BTreeMap<String, String> {
+        serde_json::from_value(object.document()["metadata"]["annotations"].clone()).unwrap_or_default()
+    };
+    let old = old.map(marks);
+    creator_errors(old.as_ref().map(Some), Some(&marks(new)), user)
 }
 
 /// A plan in a plan Secret has to be one: the agent would refuse it, and nobody would see why.

@@ -105,7 +105,7 @@ fn on_creation() {
             r#"spec.rkeConfig.machinePools[0].name: Invalid value: "a b""#,
         ),
         // 4
-        (|one| annotate(one, annotations::CREATOR_ID, "u-2"), 422, "must be the user who makes the cluster"),
+        (|one| annotate(one, annotations::CREATOR_ID, "u-2"), 422, "must be the user who makes the object"),
         (
             |one| {
                 annotate(one, annotations::CREATOR_ID, "u-1");
@@ -667,6 +667,17 @@ fn other_objects() {
     let mut other = driver();
     other.metadata.name = Some("other".into());
     assert_eq!(scale_target(&deployment, &other, 5), None);
+
+    let config = |creator: Option<&str>| {
+        let marks = creator.map(|creator| json!({"field.cattle.io/creatorId": creator})).unwrap_or_default();
+        Object::from_document(json!({"kind": "SimConfig", "metadata": {"annotations": marks}}))
+    };
+    let errors = |old: Option<&Object>, new: &Object| creator_of(old, new, "u-1").len();
+    assert_eq!(errors(None, &config(None)), 0, "it is filled in");
+    assert_eq!(errors(None, &config(Some("u-2"))), 1);
+    assert_eq!(errors(Some(&config(Some("u-2"))), &config(Some("u-2"))), 0);
+    assert_eq!(errors(Some(&config(Some("u-2"))), &config(Some("u-1"))), 1);
+    assert_eq!(errors(Some(&config(Some("u-2"))), &config(None)), 0, "it may be removed");
 
     assert_eq!(plan_secret(None), Ok(()));
     assert_eq!(plan_secret(Some(br#"{"files":[]}"#)), Ok(()));
