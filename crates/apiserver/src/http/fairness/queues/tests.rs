@@ -72,7 +72,7 @@ fn a_flow_at_a_slower_pace_runs_one_request_or_none() {
     assert_eq!(started(&mut queues), Vec::<Ticket>::new());
     queues.finish(&flow("a"), 1);
     queues.set_pace(&flow("b"), Pace::Single);
-    assert_eq!(started(&mut queues), [2, 3]);
+    assert_eq!(started(&mut queues), [3, 2], "who was given less is first");
     assert!(!queues.waits("a") && !queues.waits("b"));
 }
 
