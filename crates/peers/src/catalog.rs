@@ -20,6 +20,11 @@ const BUSYBOX_PACKAGE: &str = "busybox-static";
 /// The Debian package that brings shellcheck.
 const SHELLCHECK_PACKAGE: &str = "shellcheck";
 
+/// The Debian package that brings kubectl.
+const KUBECTL_PACKAGE: &str = "kubectl";
+/// The release of Debian that everything new comes to first.
+const UNSTABLE: &str = "sid";
+
 /// Why a peer cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -49,6 +54,8 @@ pub enum Peer {
     Helm,
     /// A container registry.
     Registry,
+    /// The newest kubectl that Debian has.
+    NewestKubectl,
     /// The shell and the tools of small systems.
     Busybox,
     /// A linter for shell scripts.
@@ -74,7 +81,7 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 11] = [
+    pub const ALL: [Peer; 12] = [
         Peer::Kubernetes,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
@@ -82,6 +89,7 @@ impl Peer {
         Peer::CapiConvert,
         Peer::Helm,
         Peer::Registry,
+        Peer::NewestKubectl,
         Peer::Shellcheck,
         Peer::Etcd,
         Peer::Busybox,
@@ -97,6 +105,7 @@ impl Peer {
             Peer::CapiConvert => "capi-convert",
             Peer::Helm => "helm",
             Peer::Registry => "registry",
+            Peer::NewestKubectl => "kubectl-newest",
             Peer::Busybox => "busybox",
             Peer::Shellcheck => "shellcheck",
             Peer::SystemAgent => "system-agent",
@@ -110,6 +119,7 @@ impl Peer {
         match self {
             Peer::Kubernetes => program(self, self.name(), kubernetes_build),
             Peer::Etcd => package(self, ETCD_PACKAGE),
+            Peer::NewestKubectl => newest(self, KUBECTL_PACKAGE),
             Peer::Busybox => package(self, BUSYBOX_PACKAGE),
             Peer::Shellcheck => package(self, SHELLCHECK_PACKAGE),
             Peer::ClusterApi => module(CLUSTER_API),
@@ -200,8 +210,17 @@ fn kubernetes_build(version: &str) -> Build {
 }
 
 fn package(peer: Peer, package: &str) -> Result<Provided, Error> {
-    let key = Key::new(peer.name(), debian::release()).with_recipe(debian::recipe(package));
+    let release = debian::release();
+    let key = Key::new(peer.name(), &release).with_recipe(debian::recipe(package, &release));
     let entry = Cache::from_env()?.provide(&key, |directory| debian::fetch(package, directory))?;
+    Ok(Provided { version: debian::version(&entry.path)?, path: entry.path, took: entry.took })
+}
+
+/// A package of Debian's unstable release, which has the newest.
+fn newest(peer: Peer, package: &str) -> Result<Provided, Error> {
+    let key = Key::new(peer.name(), UNSTABLE).with_recipe(debian::recipe(package, UNSTABLE));
+    let entry =
+        Cache::from_env()?.provide(&key, |directory| debian::fetch_from(UNSTABLE, package, directory))?;
     Ok(Provided { version: debian::version(&entry.path)?, path: entry.path, took: entry.took })
 }
 

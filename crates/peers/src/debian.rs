@@ -1,5 +1,7 @@
 //! Debian packages as peers: downloaded and unpacked beside the system. Only what cannot run so is installed.
 
+mod other;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,13 +46,14 @@ pub enum Error {
 
 /// Where an unpacked package notes its version.
 const VERSION_FILE: &str = ".debian-version";
+/// If apt does not know this, it knows nothing.
+const ON_EVERY_DEBIAN: &str = "hostname";
 
-/// What decides which package this machine gets: its release and its architecture.
-pub fn recipe(package: &str) -> Recipe {
-    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+/// What decides which package a machine gets: the release that it comes from and the architecture.
+pub fn recipe(package: &str, release: &str) -> Recipe {
     Recipe::new()
         .part("package", package)
-        .part("release", codename(&release))
+        .part("release", release)
         .part("architecture", std::env::consts::ARCH)
 }
 
@@ -72,7 +75,7 @@ pub(crate) fn mirror() -> Option<String> {
 /// cannot run from where they are unpacked.
 pub fn install(programs: &[(&str, &str)]) -> Result<(), Error> {
     for (_, package) in programs.iter().filter(|(program, _)| find_program(program).is_none()) {
-        look_up(package)?;
+        update_if_unknown(package)?;
         let mut install = Command::new("apt-get");
         install.env("DEBIAN_FRONTEND", "noninteractive");
         // Somebody else may be installing.
@@ -83,23 +86,40 @@ pub fn install(programs: &[(&str, &str)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes sure that apt's lists have a package.
-fn look_up(package: &str) -> Result<(), Error> {
-    let tool = |source| Error::Tool { package: package.to_owned(), source };
-    if !known(package).map_err(tool)? {
-        if !rustix::process::geteuid().is_root() {
-            return Err(Error::NoLists { package: package.to_owned() });
-        }
-        command::run(Command::new("apt-get").arg("update")).map_err(tool)?;
-    }
-    Ok(())
-}
-
 /// Downloads a package and unpacks it into a directory.
 pub fn fetch(package: &str, into: &Path) -> Result<(), Error> {
     let tool = |source| Error::Tool { package: package.to_owned(), source };
-    look_up(package)?;
+    update_if_unknown(package)?;
     command::run(Command::new("apt-get").args(["download", package]).current_dir(into)).map_err(tool)?;
+    unpack(package, into)
+}
+
+/// The same from another release of Debian, whose lists are fetched for this one package and then removed.
+pub fn fetch_from(release: &str, package: &str, into: &Path) -> Result<(), Error> {
+    let tool = |source| Error::Tool { package: package.to_owned(), source };
+    update_if_unknown(ON_EVERY_DEBIAN)?;
+    let apt = other::Apt::of(release, package, &into.join(".apt"))?;
+    command::run(apt.get().arg("update")).map_err(tool)?;
+    command::run(apt.get().args(["download", package]).current_dir(into)).map_err(tool)?;
+    std::fs::remove_dir_all(&apt.directory)
+        .map_err(|source| Error::File { path: apt.directory.clone(), source })?;
+    unpack(package, into)
+}
+
+/// Only root may fetch the lists.
+fn update_if_unknown(package: &str) -> Result<(), Error> {
+    let tool = |source| Error::Tool { package: package.to_owned(), source };
+    if known(package).map_err(tool)? {
+        return Ok(());
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::NoLists { package: package.to_owned() });
+    }
+    command::run(Command::new("apt-get").arg("update")).map_err(tool).map(drop)
+}
+
+fn unpack(package: &str, into: &Path) -> Result<(), Error> {
+    let tool = |source| Error::Tool { package: package.to_owned(), source };
     let archive = downloaded(package, into)?;
     command::run(Command::new("dpkg").arg("-x").arg(&archive).arg(into)).map_err(tool)?;
     let version =
@@ -150,7 +170,7 @@ mod tests {
 
     #[test]
     fn recipes_differ_by_package() {
-        assert_eq!(recipe("etcd-server").digest(), recipe("etcd-server").digest());
-        assert_ne!(recipe("etcd-server").digest(), recipe("etcd-client").digest());
+        assert_eq!(recipe("etcd-server", "sid").digest(), recipe("etcd-server", "sid").digest());
+        assert_ne!(recipe("etcd-server", "sid").digest(), recipe("etcd-client", "sid").digest());
     }
 }

@@ -43,8 +43,8 @@ cargo test -p suites --test conformance -- --ignored conformance_on_herdsman
 const KUBECTL: &str = "
 ## Real kubectl
 
-Every kubectl from 1.29 on that the machine has (`kubectl.1.NN` beside the one on the path, and the real Kubernetes'
-own) runs the commands in `tests/kubectl` on both servers: the same exit codes, and the same output but for names, times
+Every kubectl from 1.29 on that the machine has (`kubectl.1.NN` beside the one on the path, the real Kubernetes'
+own, Debian's newest) runs the commands in `tests/kubectl` on both servers: the same exit codes, and the same output but for names, times
 and addresses.
 
 ```

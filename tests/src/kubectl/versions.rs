@@ -17,12 +17,11 @@ pub struct Kubectl {
     pub program: PathBuf,
 }
 
-/// The real Kubernetes' own, and those that lie beside the kubectl on the path as `kubectl.1.NN`; oldest first.
+/// The real Kubernetes' own, the newest of Debian, and those that lie beside the kubectl on the path as `kubectl.1.NN`;
+/// oldest first.
 pub fn found() -> Result<Vec<Kubectl>> {
-    let provided = Peer::Kubernetes.provide()?;
-    let minor =
-        provided.version.split('.').nth(1).and_then(|minor| minor.parse().ok()).context("no version")?;
-    let mut found = vec![Kubectl { minor, program: provided.path.join("kubectl") }];
+    let mut found =
+        vec![provided(Peer::Kubernetes, "kubectl")?, provided(Peer::NewestKubectl, "usr/bin/kubectl")?];
     let path = std::env::var_os("PATH").unwrap_or_default();
     for directory in std::env::split_paths(&path) {
         let Ok(program) = directory.join("kubectl").canonicalize() else { continue };
@@ -31,6 +30,12 @@ pub fn found() -> Result<Vec<Kubectl>> {
     found.sort_by_key(|kubectl| kubectl.minor);
     found.dedup_by_key(|kubectl| kubectl.minor);
     Ok(found)
+}
+
+fn provided(peer: Peer, program: &str) -> Result<Kubectl> {
+    let provided = peer.provide()?;
+    let minor = provided.version.split('.').nth(1).and_then(|minor| minor.parse().ok());
+    Ok(Kubectl { minor: minor.context("no version")?, program: provided.path.join(program) })
 }
 
 fn beside(directory: &Path) -> Vec<Kubectl> {
