@@ -90,7 +90,7 @@ mod tests {
         let all = figures(&measured).unwrap();
         let line = |name: &str| all.iter().find(|figure| figure.name == name).unwrap().to_string();
         assert!(
-            line("agent_rss_to_watcher").ends_with("value=1.00 x bar=<=1.00 ok"),
+            line("agent_rss_to_watcher").ends_with("value=1 x bar=<=1 ok"),
             "{}",
             line("agent_rss_to_watcher")
         );
