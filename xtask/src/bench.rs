@@ -4,6 +4,7 @@ mod apiserver;
 mod figure;
 mod kubernetes;
 mod load;
+mod planner;
 
 use anyhow::bail;
 
@@ -32,10 +33,11 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 3] = [
+const BENCHMARKS: [Benchmark; 4] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "load", run: load::run },
+    Benchmark { name: "planner", run: planner::run },
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

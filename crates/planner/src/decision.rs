@@ -23,6 +23,8 @@ pub struct Decision {
     pub marks: BTreeMap<MachineName, Marks>,
     /// Plans to deliver. Marks of the same machine go into the same write.
     pub writes: BTreeMap<MachineName, PlanWrite>,
+    /// Plans to call off: `plan-state` becomes `cancelled`, if the Secret is still as it was seen.
+    pub cancels: BTreeSet<MachineName>,
     /// Etcd members and machines to let go.
     pub releases: Vec<Release>,
     /// The condition `Reconciled` of machines.

@@ -157,7 +157,7 @@ fn assemble(context: &Context<'_>) -> Result<Rendered, Error> {
     files.extend(config.files);
     files.extend(files::selected(context)?);
     files.extend(config.file);
-    files.extend(manifests::files(context));
+    files.extend(manifests::files(context, &registry));
     files.extend(files::authentication_webhook(context));
     files.extend(files::certificates(context)?);
     let image = install::image(context, &registry);

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use api::catalogue::annotations;
+use plan::orchestrator::Progress;
 
 use crate::join::Joins;
+use crate::members::is_healthy;
 use crate::snapshot::{Machine, MachineName, Snapshot};
 use crate::wait::{Code, Wait};
 
@@ -29,10 +31,17 @@ pub(crate) enum Election {
 
 /// A cluster exists, or did.
 pub(crate) fn is_bootstrapped(snapshot: &Snapshot) -> bool {
-    let noted = |machine: &Arc<Machine>| {
-        machine.note(annotations::JOIN_URL).is_some() || machine.note(annotations::JOINED_TO).is_some()
+    let seen = |machine: &Arc<Machine>| {
+        let noted =
+            machine.note(annotations::JOIN_URL).is_some() || machine.note(annotations::JOINED_TO).is_some();
+        noted || machine.node.is_some() || !machine.plan.periodic.is_empty()
     };
-    snapshot.state.bootstrapped || snapshot.machines.values().any(noted)
+    snapshot.state.bootstrapped || snapshot.machines.values().any(seen)
+}
+
+/// A machine got a plan, and it was not called off.
+pub(crate) fn may_have_started(machine: &Machine) -> bool {
+    machine.plan.has_plan && machine.plan.progress != Progress::Cancelled
 }
 
 pub(crate) fn elect(snapshot: &Snapshot, joins: &Joins) -> Election {
@@ -41,8 +50,16 @@ pub(crate) fn elect(snapshot: &Snapshot, joins: &Joins) -> Election {
     let chosen = if designated.is_empty() {
         free(snapshot, joins)
     } else {
-        let fits = |machine: &Arc<Machine>| machine.agent_id() == designated;
-        etcd().find(|(_, machine)| fits(machine)).map(|(name, _)| name.clone())
+        let found = etcd().find(|(_, machine)| machine.agent_id() == designated);
+        // A machine that is named late takes the place of nobody: it has to join first.
+        let late = |name: &MachineName, machine: &Machine| {
+            let others = etcd().any(|(other, machine)| other != name && may_have_started(machine));
+            others && !machine.plan.has_plan
+        };
+        match found {
+            Some((name, machine)) if late(name, machine) => free(snapshot, joins),
+            found => found.map(|(name, _)| name.clone()),
+        }
     };
     let Some(chosen) = chosen else {
         return Election::Wait(match designated {
@@ -72,10 +89,19 @@ fn free(snapshot: &Snapshot, joins: &Joins) -> Option<MachineName> {
         all.find(|(name, machine)| fits(name, machine)).map(|(name, _)| name.clone())
     };
     if !is_bootstrapped(snapshot) {
-        return first(&|_, machine| eligible(machine));
+        // Whoever has a plan may be starting the cluster at this moment: no other does until it is gone.
+        return match etcd().any(|(_, machine)| may_have_started(machine)) {
+            true => first(&|_, machine| may_have_started(machine) && !machine.is_deleting()),
+            false => first(&|_, machine| eligible(machine)),
+        };
     }
     let member = |name: &MachineName, machine: &Machine| joins.url(name).is_some() && machine.plan.has_plan;
-    first(&|name, machine| eligible(machine) && member(name, machine))
+    let marked = |machine: &Machine| machine.is_marked_init() && machine.plan.has_plan;
+    first(&|name, machine| marked(machine) && eligible(machine) && member(name, machine))
+        .or_else(|| first(&|name, machine| eligible(machine) && member(name, machine) && is_healthy(machine)))
+        .or_else(|| first(&|_, machine| marked(machine) && is_healthy(machine)))
+        .or_else(|| first(&|name, machine| eligible(machine) && member(name, machine)))
+        .or_else(|| first(&|_, machine| marked(machine)))
         .or_else(|| first(&|name, machine| member(name, machine)))
         .or_else(|| first(&|_, machine| machine.plan.has_plan))
 }

@@ -81,7 +81,8 @@ const DRAIN: [&str; 2] = ["DRAIN_HASH", "WINS_DRAIN_HASH"];
 
 /// Whether the distribution restarts when a machine goes on to the desired plan.
 pub(crate) fn restarts(machine: &Machine, desired: &Rendered) -> bool {
-    let Some(delivered) = machine.plan.delivered.as_ref() else { return false };
+    // Nobody knows what a plan does that cannot be read.
+    let Some(delivered) = machine.plan.delivered.as_ref() else { return machine.plan.has_plan };
     let stamp = |plan: &Plan| variable(plan, &RESTART).map(str::to_owned);
     // A plan that is delivered and not applied may have restarted, or may not: compare with both.
     let applied = machine.plan.applied.as_ref().map(|applied| stamp(applied.plan()));

@@ -3,15 +3,18 @@
 //! They are written apart from what decides, from the snapshot and the decision alone. A decision that breaks one is
 //! refused: nothing of it is done.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use api::catalogue::annotations;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use plan::document::File;
+use plan::orchestrator::Progress;
 
 use crate::decision::{Decision, PlanWrite, Release, Why};
 use crate::drain;
+use crate::election::{is_bootstrapped, may_have_started};
 use crate::impact::Impact;
 use crate::members::{Members, is_healthy, is_voter, quorum};
 use crate::snapshot::{Cluster, Machine, MachineName, Snapshot};
@@ -154,7 +157,8 @@ fn may_go(snapshot: &Snapshot, machine: &Machine) -> bool {
     let staying = |machine: &&std::sync::Arc<Machine>| machine.roles().etcd && !machine.is_deleting();
     let given_up =
         snapshot.machines.values().filter(staying).count() == 0 && state.etcd_wanted.unwrap_or(0) == 0;
-    cluster_goes || machine.force_remove || given_up || !state.has_kubeconfig || machine.node.is_none()
+    let born = is_bootstrapped(snapshot) && (state.has_kubeconfig || Members::of(snapshot).count() > 1);
+    cluster_goes || machine.force_remove || given_up || !born
 }
 
 fn concurrency(snapshot: &Snapshot, decision: &Decision, found: &mut Findings) {
@@ -165,26 +169,28 @@ fn concurrency(snapshot: &Snapshot, decision: &Decision, found: &mut Findings) {
         };
         let all = snapshot.machines.iter().filter(|(name, machine)| of_tier(name, machine)).count();
         let Some(limit) = tier.concurrency(snapshot, all) else { continue };
-        // Those that were in service count, and those that were taken out before by a drain.
-        let fresh: Vec<_> = disturbing(snapshot, decision)
-            .filter(|(name, machine)| {
-                of_tier(name, machine) && is_healthy(machine) && !drain::is_under_way(machine)
-            })
-            .collect();
-        let draining = snapshot
-            .machines
+        let out = |machine: &Machine| {
+            machine.plan.has_plan
+                && (machine.plan.progress != Progress::Applied || drain::is_under_way(machine))
+        };
+        let before =
+            snapshot.machines.iter().filter(|(name, machine)| of_tier(name, machine) && out(machine)).count();
+        // Whoever was in service and is disturbed now, or is to be drained for it.
+        let drains = decision
+            .marks
             .iter()
-            .filter(|(name, machine)| of_tier(name, machine) && drain::is_under_way(machine));
-        let asked = decision.marks.iter().filter(|(name, marks)| {
-            let machine = snapshot.machines.get(*name);
-            marks.annotations.contains_key(annotations::DRAIN_OPTIONS)
-                && machine.is_some_and(|machine| of_tier(name, machine) && !drain::is_under_way(machine))
-        });
-        let total = fresh.len() + asked.count() + draining.count();
-        if total > limit && !(fresh.is_empty() && decision.marks.is_empty()) && fresh.len() > 0 {
+            .filter(|(_, marks)| marks.annotations.contains_key(annotations::DRAIN_OPTIONS));
+        let drained = drains.filter_map(|(name, _)| Some((name, snapshot.machines.get(name)?.as_ref())));
+        let fresh: BTreeSet<_> = disturbing(snapshot, decision)
+            .chain(drained)
+            .filter(|(name, machine)| of_tier(name, machine) && !out(machine) && is_healthy(machine))
+            .map(|(name, _)| name)
+            .collect();
+        if let Some(first) = fresh.first().filter(|_| before + fresh.len() > limit) {
+            let total = before + fresh.len();
             found.add(
                 Rule::Concurrency,
-                fresh[0].0,
+                first,
                 format!("{total} {} machines at once, {limit} at most", tier.as_str()),
             );
         }
@@ -203,7 +209,7 @@ fn inits(snapshot: &Snapshot, decision: &Decision, found: &mut Findings) {
             found.add(Rule::OneInit, other, format!("starts a cluster, and so does {name}"));
         }
         let lives = |(other, machine): (&MachineName, &std::sync::Arc<Machine>)| {
-            other != name && is_voter(machine) && machine.note(annotations::JOIN_URL).is_some()
+            other != name && machine.roles().etcd && may_have_started(machine)
         };
         if snapshot.machines.iter().any(lives) {
             found.add(Rule::OneInit, name, "starts a cluster beside one that exists");

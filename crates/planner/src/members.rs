@@ -1,12 +1,12 @@
 //! The etcd members of a cluster, and what may be done to them.
 //!
 //! A voter is an etcd machine that has run its plan or told its address, and whose member was not removed. A healthy
-//! one has applied its plan, all its probes are well, and its node is not known to be unready.
+//! one is not about to apply a plan, all its probes are well, and its node is not known to be unready.
 
 use std::sync::Arc;
 
 use api::catalogue::annotations;
-use plan::orchestrator::Progress;
+use plan::orchestrator::{Health, Progress};
 
 use crate::snapshot::{Machine, MachineName, MemberRemoval, Snapshot};
 
@@ -23,7 +23,10 @@ pub(crate) fn is_voter(machine: &Machine) -> bool {
 
 pub(crate) fn is_healthy(machine: &Machine) -> bool {
     let unready = machine.node.as_ref().is_some_and(|node| node.ready == Some(false));
-    machine.plan.is_settled() && !unready
+    // A plan that failed may have left everything as it was: probes tell. One that is on its way may restart anything.
+    let at_rest =
+        !matches!(machine.plan.progress, Progress::NoPlan | Progress::Pending | Progress::InProgress);
+    at_rest && machine.plan.health == Health::Healthy && !unready
 }
 
 /// What is known of etcd.

@@ -53,12 +53,18 @@ impl PlanView {
         let status = orchestrator::status(&secret, &annotations);
         let delivered = secret.plan.get().cloned().map(Arc::new);
         let applied = applied(&secret, delivered.as_ref(), data);
+        // An agent has nothing to report where there is nothing to probe.
+        let probes = delivered.as_ref().map(|document| document.plan().probes.len());
+        let health = match status.health {
+            Health::Unknown if probes == Some(0) => Health::Healthy,
+            health => health,
+        };
         let periodic = status.periodic_output.into_iter().filter(|(_, output)| output.exit_code == 0);
         PlanView {
             has_plan: secret.checksum.is_some(),
             applied,
             progress: status.progress,
-            health: status.health,
+            health,
             probes_passed: status.probes_usable,
             waits_for_delivery: secret.state == Some(PlanState::Failed),
             failures: secret.failures(),
@@ -69,11 +75,6 @@ impl PlanView {
             annotations,
             delivered,
         }
-    }
-
-    /// The delivered plan is applied and every probe is healthy.
-    pub fn is_settled(&self) -> bool {
-        self.progress == Progress::Applied && self.health == Health::Healthy
     }
 
     /// Checksum of the delivered plan.

@@ -11,8 +11,8 @@
 //! | 7 | operations: snapshot, restore, certificates, encryption keys, in this order | their place; see [`operations`] |
 //! | 8 | not paused | wait |
 //! | 9 | an etcd machine with a plan is there, if a cluster was | wait for a restore |
-//! | 10 | an init node is elected | marks, next pass |
-//! | 11 | etcd machines that are going are let go | waits beside the others |
+//! | 10 | etcd machines that are going are let go | waits beside the others |
+//! | 11 | an init node is elected | marks, next pass |
 //! | 12 | tiers: bootstrap, etcd, control plane, worker | waits |
 
 use std::collections::BTreeMap;
@@ -96,13 +96,37 @@ fn process(snapshot: &Snapshot, memo: &mut Memo, decision: &mut Decision) -> Out
     if let Some(wait) = replaced(snapshot, decision) {
         return Outcome::Waits(wait);
     }
+    let members = let_go(snapshot, &joins, decision);
     let init = match election::elect(snapshot, &joins) {
         Election::Stays(init) => init,
         Election::Changes { mark, clear } => return Outcome::Waits(marks(decision, &mark, &clear)),
         Election::Wait(wait) => return Outcome::Waits(wait),
     };
     let fresh = !election::is_bootstrapped(snapshot);
-    reconcile(snapshot, &version, memo, joins.around(snapshot, &init, fresh), &init, decision)
+    let joins = joins.around(snapshot, &init, fresh);
+    reconcile(Ground { snapshot, version: &version, joins, members, init: &init }, memo, decision)
+}
+
+/// Lets etcd machines go that are going, and says how etcd stands then.
+fn let_go(snapshot: &Snapshot, joins: &Joins, decision: &mut Decision) -> Members {
+    let members = Members::of(snapshot);
+    let removals = removal::removals(snapshot, joins, &members);
+    // A member that is about to be asked out counts as being removed for whatever else this pass does.
+    let members = if removals.releases.is_empty() { members } else { members.while_removing() };
+    decision.releases = removals.releases;
+    decision.cancels = removals.cancels;
+    decision.waits = removals.waits;
+    decision.wake_at = removals.wake_at;
+    members
+}
+
+/// What tiers stand on.
+struct Ground<'a> {
+    snapshot: &'a Snapshot,
+    version: &'a Version,
+    joins: Joins,
+    members: Members,
+    init: &'a MachineName,
 }
 
 /// The owner, if it stays and has its infrastructure.
@@ -213,19 +237,8 @@ fn marks(decision: &mut Decision, mark: &MachineName, clear: &[MachineName]) -> 
     Wait::cluster(Code::InitNodeElecting, format!("elected {mark} as init node"))
 }
 
-fn reconcile(
-    snapshot: &Snapshot,
-    version: &Version,
-    memo: &mut Memo,
-    joins: Joins,
-    init: &MachineName,
-    decision: &mut Decision,
-) -> Outcome {
-    let members = Members::of(snapshot);
-    let removals = removal::removals(snapshot, &joins, &members);
-    // A member that is about to be asked out counts as being removed for whatever else this pass does.
-    let members = if removals.releases.is_empty() { members } else { members.while_removing() };
-    decision.releases = removals.releases;
+fn reconcile(ground: Ground<'_>, memo: &mut Memo, decision: &mut Decision) -> Outcome {
+    let Ground { snapshot, version, joins, members, init } = ground;
     let epoch = choose_epoch(snapshot, decision);
     decision.report.init = Some(init.clone());
     if joins.url(init).is_some() {
@@ -243,7 +256,7 @@ fn reconcile(
     let mut pass =
         Pass { snapshot, version, members: &members, disturbed: Vec::new(), old_servers, decision };
     let verdict = walk(&mut pass, &joins, &tiers);
-    decision.waits.extend(removals.waits);
+    not_reached(snapshot, init, decision);
     match verdict {
         Verdict::Ready => Outcome::Done,
         Verdict::Waits(wait) | Verdict::Troubled(wait) => Outcome::Waits(wait),
@@ -268,7 +281,8 @@ fn walk(pass: &mut Pass<'_>, joins: &Joins, tiers: &BTreeMap<Tier, Vec<Entry<'_>
         return waits;
     }
     if joins.target().is_none() {
-        let message = "waiting for join url to be available on bootstrap node";
+        let first = trouble.map_or_else(|| "waiting for".to_owned(), |wait| format!("{} and", wait.message));
+        let message = format!("{first} join url to be available on bootstrap node");
         return Verdict::Waits(Wait::cluster(Code::JoinUrlUnknown, message));
     }
     for tier in [Tier::Etcd, Tier::ControlPlane] {
@@ -288,6 +302,16 @@ fn walk(pass: &mut Pass<'_>, joins: &Joins, tiers: &BTreeMap<Tier, Vec<Entry<'_>
     match go(pass, Tier::Worker) {
         Some(waits) => waits,
         None => trouble.map_or(Verdict::Ready, Verdict::Troubled),
+    }
+}
+
+/// Machines without a plan that no tier got to.
+fn not_reached(snapshot: &Snapshot, init: &MachineName, decision: &mut Decision) {
+    for (name, machine) in &snapshot.machines {
+        let idle = !machine.is_deleting() && !machine.plan.has_plan && !decision.machines.contains_key(name);
+        let Some(tier) = Tier::of(machine, name == init).filter(|_| idle) else { continue };
+        decision.machines.insert(name.clone(), Condition::waiting(tier.before()));
+        decision.waits.push(Wait::machine(Code::PlanAbsent, name, tier.before()));
     }
 }
 

@@ -83,7 +83,8 @@ pub struct Cluster {
     pub settings: Settings,
     /// What goes into the cluster to dial back; none leaves it out.
     pub agent: Option<ClusterAgent>,
-    /// Secrets in the control plane's namespace that the spec refers to, by name, and the user's own certificates.
+    /// Secrets that the spec refers to, under the names that it uses (`namespace:name` for other namespaces), and the
+    /// user's own certificate authorities.
     pub secrets: BTreeMap<String, Object>,
     /// ConfigMaps in the control plane's namespace that the spec refers to, by name.
     pub config_maps: BTreeMap<String, Object>,
@@ -131,7 +132,7 @@ impl Default for Settings {
 /// What goes into the cluster to dial back.
 #[derive(Clone, Default, PartialEq)]
 pub struct ClusterAgent {
-    /// Image of the agent.
+    /// Image of the agent, without the registry that all images come from.
     pub image: String,
     /// Where it dials.
     pub server_url: String,

@@ -10,7 +10,7 @@ use plan::orchestrator::{Health, Limit, Progress, Terms};
 use crate::decision::{Condition, Decision, Marks, PlanWrite, Why};
 use crate::desired::{Placement, Rendered};
 use crate::drain::{self, Drain};
-use crate::impact::{Difference, impact, installer_image};
+use crate::impact::{Difference, impact, installer_image, restarts};
 use crate::members::Members;
 use crate::memo::Desired;
 use crate::retry;
@@ -19,7 +19,7 @@ use crate::version::Version;
 use crate::wait::{Code, Wait};
 
 /// How long later tiers wait for a machine that does not get well.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The tiers, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl Tier {
     }
 
     /// What a machine of this tier waits for that has no plan.
-    fn before(self) -> &'static str {
+    pub(crate) fn before(self) -> &'static str {
         match self {
             Tier::Bootstrap | Tier::Etcd => "waiting for bootstrap etcd to be available",
             Tier::ControlPlane => "waiting for etcd to be available",
@@ -396,7 +396,10 @@ impl Pass<'_> {
             format!("failed {} times, the agent tries again", plan.failures)
         } else {
             let due = retry::due(plan, now);
-            if due <= now {
+            let safe = || self.members.may_disturb(entry.name, entry.machine, &self.disturbed);
+            if due <= now && restarts(entry.machine, rendered) && !safe() {
+                format!("failed {} times, waits for etcd members to be healthy", plan.failures)
+            } else if due <= now {
                 self.write(entry, rendered, Why::Retry);
                 format!("failed {} times, delivered again", plan.failures)
             } else {
@@ -420,7 +423,10 @@ impl Pass<'_> {
 
     fn write(&mut self, entry: &Entry<'_>, rendered: &Arc<Rendered>, why: Why) {
         let machines = self.snapshot.machines.len();
-        let effect = impact(&self.snapshot.cluster, machines, entry.machine, rendered);
+        let effect = match why {
+            Why::Retry if restarts(entry.machine, rendered) => crate::Impact::Restart,
+            _ => impact(&self.snapshot.cluster, machines, entry.machine, rendered),
+        };
         let threshold = if entry.machine.is_windows() { 5 } else { 1 };
         let terms = Terms {
             max_failures: Limit::Unlimited,

@@ -150,8 +150,11 @@ const AUTHORITIES: [(&str, &[&str]); 4] = [
 pub(super) fn certificates(context: &Context<'_>) -> Result<Vec<File>, Error> {
     let directory = format!("{}/server/tls/", context.data_dir);
     if let Some(delivered) = &context.machine.plan.delivered {
-        let kept = delivered.plan().files.iter().filter(|file| file.path.starts_with(&directory));
-        return Ok(kept.cloned().collect());
+        let ours = |path: &str| {
+            let name = path.strip_prefix(&directory).and_then(|name| name.rsplit_once('.'));
+            name.is_some_and(|(base, _)| AUTHORITIES.iter().any(|(_, names)| names.contains(&base)))
+        };
+        return Ok(delivered.plan().files.iter().filter(|file| ours(&file.path)).cloned().collect());
     }
     if !context.placement.init || !context.placement.fresh {
         return Ok(Vec::new());

@@ -38,8 +38,12 @@ pub(crate) fn stamp_names(machine: &Machine) -> (&'static str, &'static str) {
 
 pub(super) fn image(context: &Context<'_>, registry: &str) -> String {
     let prefix = &context.cluster.settings.installer_image;
-    let image = format!("{prefix}{}:{}", context.runtime(), context.version.tag());
-    if registry.is_empty() { image } else { format!("{registry}/{image}") }
+    from_registry(registry, &format!("{prefix}{}:{}", context.runtime(), context.version.tag()))
+}
+
+/// An image, out of the registry that all images come from, if there is one.
+pub(super) fn from_registry(registry: &str, image: &str) -> String {
+    if registry.is_empty() { image.to_owned() } else { format!("{registry}/{image}") }
 }
 
 /// Over the generation, the image and every file that is not dynamic; for the drain, the config without what only says

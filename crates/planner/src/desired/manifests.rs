@@ -7,19 +7,19 @@ use k8s_openapi::api::core::v1::Taint;
 use plan::document::File;
 use serde_json::{Value, json};
 
-use super::{Context, dynamic};
+use super::{Context, dynamic, install};
 use crate::snapshot::ClusterAgent;
 
 /// Set by a kubelet that waits for a cloud controller.
 const TAINT_CLOUD: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-pub(super) fn files(context: &Context<'_>) -> Vec<File> {
+pub(super) fn files(context: &Context<'_>, registry: &str) -> Vec<File> {
     let directory = format!("{}/server/manifests/rancher", context.data_dir);
     let runtime = context.runtime();
     let mut files = Vec::new();
     if context.roles.control_plane {
         if let Some(agent) = &context.cluster.agent {
-            let documents = cluster_agent(context, agent);
+            let documents = cluster_agent(context, agent, registry);
             files.push(minor(format!("{directory}/cluster-agent.yaml"), documents));
         }
         let path = format!("{directory}/{runtime}-etcd-snapshot-extra-metadata.yaml");
@@ -83,7 +83,7 @@ fn chart_values(context: &Context<'_>) -> Vec<Value> {
     charts.iter().map(config).collect()
 }
 
-fn cluster_agent(context: &Context<'_>, agent: &ClusterAgent) -> Vec<Value> {
+fn cluster_agent(context: &Context<'_>, agent: &ClusterAgent, registry: &str) -> Vec<Value> {
     let namespace = namespaces::CATTLE_SYSTEM;
     let credentials = credentials_name(agent);
     vec![
@@ -111,7 +111,7 @@ fn cluster_agent(context: &Context<'_>, agent: &ClusterAgent) -> Vec<Value> {
             "metadata": {"name": credentials, "namespace": namespace},
             "stringData": {"url": agent.server_url, "token": agent.token, "namespace": ""},
         }),
-        deployment(context, agent, &credentials),
+        deployment(context, agent, &credentials, registry),
     ]
 }
 
@@ -121,12 +121,12 @@ fn credentials_name(agent: &ClusterAgent) -> String {
     format!("cattle-credentials-{}", &hash[..7])
 }
 
-fn deployment(context: &Context<'_>, agent: &ClusterAgent, credentials: &str) -> Value {
+fn deployment(context: &Context<'_>, agent: &ClusterAgent, credentials: &str, registry: &str) -> Value {
     let labels = json!({"app": names::CLUSTER_AGENT});
     let custom = agent.customization.as_ref();
     let mut container = json!({
         "name": "cluster-register",
-        "image": agent.image,
+        "image": install::from_registry(registry, &agent.image),
         "imagePullPolicy": "IfNotPresent",
         "env": environment(context, agent, credentials),
         "volumeMounts": [{"name": "cattle-credentials", "mountPath": "/cattle-credentials", "readOnly": true}],
