@@ -3,7 +3,7 @@
 //! A machine stays joined where it is joined for as long as that server stays: another URL in its config restarts the
 //! distribution. (Upstream points every server at the init node, and restarts them all when that changes.)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::catalogue::annotations;
@@ -22,8 +22,11 @@ pub(crate) struct Joins {
     init: Option<MachineName>,
     /// For servers that have no place yet.
     target: Option<String>,
-    /// URLs that servers may stay joined to, and that workers may.
-    servers: Vec<String>,
+    /// URLs that servers may stay joined to.
+    servers: BTreeSet<String>,
+    /// URLs that workers may stay joined to.
+    for_workers: BTreeSet<String>,
+    /// URLs that workers are spread over, in the order of machines.
     control_planes: Vec<String>,
     fresh: bool,
 }
@@ -100,6 +103,7 @@ impl Joins {
         self.servers = staying().map(|(_, url)| url).chain(init_url.clone()).collect();
         let control_planes = staying().filter(|(machine, _)| machine.roles().control_plane);
         self.control_planes = control_planes.map(|(_, url)| url).collect();
+        self.for_workers = self.control_planes.iter().cloned().chain(init_url).collect();
         self.fresh = fresh;
         self.init = Some(init.clone());
         self
@@ -124,17 +128,14 @@ impl Joins {
         if self.init.as_ref() == Some(name) {
             return Some(Placement { init: true, server: None, fresh: self.fresh });
         }
-        let joined = |urls: &[String]| {
-            let stays = |url: &&str| urls.iter().any(|known| known == url) && self.url(name) != Some(url);
+        let joined = |urls: &BTreeSet<String>| {
+            let stays = |url: &&str| urls.contains(*url) && self.url(name) != Some(url);
             machine.joined_to().filter(stays).map(str::to_owned)
         };
         let server = if machine.roles().is_server() {
             joined(&self.servers).or_else(|| self.target.clone())
         } else {
-            let init = self.init.as_ref().and_then(|init| self.urls.get(init));
-            joined(&self.control_planes)
-                .or_else(|| joined(init.map(std::slice::from_ref).unwrap_or_default()))
-                .or_else(|| self.share(&machine.id))
+            joined(&self.for_workers).or_else(|| self.share(&machine.id))
         };
         Some(Placement { init: false, server: Some(server?), fresh: false })
     }
