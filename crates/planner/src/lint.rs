@@ -121,6 +121,10 @@ fn quorums(snapshot: &Snapshot, decision: &Decision, found: &mut Findings) {
         .filter(|(_, machine)| is_voter(machine) && is_healthy(machine))
         .map(|(name, _)| name.clone())
         .collect();
+    let voters: Vec<_> = disturbing(snapshot, decision).filter(|(_, machine)| is_voter(machine)).collect();
+    if let [(first, _), (second, _), ..] = voters.as_slice() {
+        found.add(Rule::Quorum, second, format!("two etcd members restart at once, {first} the other"));
+    }
     if let [first, second, ..] = asked.as_slice() {
         found.add(Rule::Quorum, second, format!("two etcd members are removed at once, {first} the other"));
     }

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use api::catalogue::annotations;
+use jiff::Timestamp;
 use plan::orchestrator::{Health, Progress};
 
 use crate::snapshot::{Machine, MachineName, MemberRemoval, Snapshot};
+use crate::tier::PATIENCE;
 
 /// Members of which more than half must be up.
 pub(crate) fn quorum(members: usize) -> usize {
@@ -29,6 +31,13 @@ pub(crate) fn is_healthy(machine: &Machine) -> bool {
     at_rest && machine.plan.health == Health::Healthy && !unready
 }
 
+/// A plan is on its way; one that nobody takes for long is not.
+fn is_in_flight(machine: &Machine, now: Timestamp) -> bool {
+    let on_its_way = matches!(machine.plan.progress, Progress::Pending | Progress::InProgress);
+    let until = machine.plan.delivered_at.and_then(|delivered| delivered.checked_add(PATIENCE).ok());
+    on_its_way && until.is_none_or(|until| now < until)
+}
+
 /// What is known of etcd.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
@@ -37,6 +46,8 @@ pub(crate) struct Members {
     joining: bool,
     /// A member is being removed.
     removing: bool,
+    /// Voters with a plan that is on its way, and may restart them.
+    in_flight: Vec<MachineName>,
 }
 
 impl Members {
@@ -52,6 +63,10 @@ impl Members {
             joining: etcd()
                 .any(|(_, machine)| !is_voter(machine) && machine.plan.progress == Progress::InProgress),
             removing: etcd().any(|(_, machine)| asked(machine)),
+            in_flight: etcd()
+                .filter(|(_, machine)| is_voter(machine) && is_in_flight(machine, snapshot.now))
+                .map(|(name, _)| name.clone())
+                .collect(),
         }
     }
 
@@ -75,12 +90,16 @@ impl Members {
         self.voters.iter().filter(|(_, machine)| is_healthy(machine)).count()
     }
 
-    /// Whether a machine may be disturbed on purpose while those in `taken` are. One that is not well cannot be made
-    /// worse. In clusters of one or two members every restart costs the quorum for a moment: then all others must be
+    /// Whether a machine may be disturbed on purpose while those in `taken` are. One that is not well may still vote: it
+    /// is disturbed only if no other is at the same time. In clusters of one or two members every restart costs the quorum for a moment: then all others must be
     /// well, and no more can be asked.
     pub(crate) fn may_disturb(&self, name: &MachineName, machine: &Machine, taken: &[MachineName]) -> bool {
-        if !is_voter(machine) || !is_healthy(machine) {
+        if !is_voter(machine) {
             return true;
+        }
+        if !is_healthy(machine) {
+            let mut others = taken.iter().chain(&self.in_flight).filter(|other| *other != name);
+            return others.next().is_none() && !self.removing;
         }
         let count = self.count();
         let needed = quorum(count).min(count - 1);

@@ -255,7 +255,8 @@ impl Pass<'_> {
         let effect = impact(cluster, machines, machine, rendered);
         if effect >= crate::Impact::Restart && !self.members.may_disturb(name, machine, &self.disturbed) {
             let message = "waiting for etcd members to be healthy before this one restarts";
-            return Some(Standing::Waits(Wait::machine(Code::QuorumHold, name, message)));
+            // Members of later tiers that are not well must not wait for this one.
+            return Some(Standing::Fails(Wait::machine(Code::QuorumHold, name, message)));
         }
         if machine.roles().etcd {
             self.disturbed.push(name.clone());
