@@ -120,6 +120,8 @@ enum Standing {
     /// It is reported, and the others go on.
     Fails(Wait),
     NotReady(Wait),
+    /// Its change waits for others, also of later tiers.
+    Held(Wait),
 }
 
 /// What a tier came to.
@@ -164,6 +166,7 @@ impl Pass<'_> {
                 Standing::Waits(wait) => (2, wait),
                 Standing::Fails(wait) => (3, wait),
                 Standing::NotReady(wait) => (4, wait),
+                Standing::Held(wait) => (5, wait),
             };
             let wait = wait.since(entry.machine.plan.delivered_at);
             self.decision.machines.insert(entry.name.clone(), Condition::waiting(&wait.message));
@@ -256,7 +259,7 @@ impl Pass<'_> {
         if effect >= crate::Impact::Restart && !self.members.may_disturb(name, machine, &self.disturbed) {
             let message = "waiting for etcd members to be healthy before this one restarts";
             // Members of later tiers that are not well must not wait for this one.
-            return Some(Standing::Fails(Wait::machine(Code::QuorumHold, name, message)));
+            return Some(Standing::Held(Wait::machine(Code::QuorumHold, name, message)));
         }
         if machine.roles().etcd {
             self.disturbed.push(name.clone());
@@ -467,9 +470,13 @@ fn verdict(tier: Tier, groups: &BTreeMap<u8, Vec<(&MachineName, Wait)>>) -> Verd
             Verdict::Waits(wait(Code::TierConfiguring, format!("configuring {name} node(s) {list}{detail}")))
         }
         3 => Verdict::Troubled(wait(Code::TierFailing, format!("failing {name} machine(s) {list}{detail}"))),
-        _ => {
+        4 => {
             Verdict::Troubled(wait(Code::TierNonReady, format!("non-ready {name} machine(s) {list}{detail}")))
         }
+        _ => Verdict::Troubled(wait(
+            Code::TierConfiguring,
+            format!("configuring {name} node(s) {list}{detail}"),
+        )),
     }
 }
 
