@@ -5,6 +5,7 @@ mod apiserver;
 mod figure;
 mod kubernetes;
 mod load;
+mod planner;
 mod tunnel;
 
 use anyhow::bail;
@@ -34,12 +35,13 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 4] = [
+const BENCHMARKS: [Benchmark; 8] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
     Benchmark { name: "load", run: load::run },
     Benchmark { name: "tunnel", run: tunnel::run },
+    Benchmark { name: "planner", run: planner::run },
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

@@ -1,0 +1,113 @@
+//! The etcd members of a cluster, and what may be done to them.
+//!
+//! A voter is an etcd machine that has run its plan or told its address, and whose member was not removed. A healthy
+//! one is not about to apply a plan, all its probes are well, and its node is not known to be unready.
+
+use std::sync::Arc;
+
+use api::catalogue::annotations;
+use jiff::Timestamp;
+use plan::orchestrator::{Health, Progress};
+
+use crate::snapshot::{Machine, MachineName, MemberRemoval, Snapshot};
+use crate::tier::PATIENCE;
+
+/// Members of which more than half must be up.
+pub(crate) fn quorum(members: usize) -> usize {
+    members / 2 + 1
+}
+
+pub(crate) fn is_voter(machine: &Machine) -> bool {
+    let removed = machine.node.as_ref().is_some_and(|node| node.removal == MemberRemoval::Done);
+    let joined = machine.plan.applied.is_some() || machine.note(annotations::JOIN_URL).is_some();
+    machine.roles().etcd && joined && !removed
+}
+
+pub(crate) fn is_healthy(machine: &Machine) -> bool {
+    let unready = machine.node.as_ref().is_some_and(|node| node.ready == Some(false));
+    // A plan that failed may have left everything as it was: probes tell. One that is on its way may restart anything.
+    let at_rest =
+        !matches!(machine.plan.progress, Progress::NoPlan | Progress::Pending | Progress::InProgress);
+    at_rest && machine.plan.health == Health::Healthy && !unready
+}
+
+/// A plan is on its way; one that nobody takes for long is not.
+fn is_in_flight(machine: &Machine, now: Timestamp) -> bool {
+    let on_its_way = matches!(machine.plan.progress, Progress::Pending | Progress::InProgress);
+    let until = machine.plan.delivered_at.and_then(|delivered| delivered.checked_add(PATIENCE).ok());
+    on_its_way && until.is_none_or(|until| now < until)
+}
+
+/// What is known of etcd.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    voters: Vec<(MachineName, Arc<Machine>)>,
+    /// A machine is on its way in: whether it votes already is not known.
+    joining: bool,
+    /// A member is being removed.
+    removing: bool,
+    /// Voters with a plan that is on its way, and may restart them.
+    in_flight: Vec<MachineName>,
+}
+
+impl Members {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let etcd = || snapshot.machines.iter().filter(|(_, machine)| machine.roles().etcd);
+        let voters = etcd().filter(|(_, machine)| is_voter(machine));
+        let asked = |machine: &Arc<Machine>| {
+            is_voter(machine)
+                && machine.node.as_ref().is_some_and(|node| node.removal == MemberRemoval::Asked)
+        };
+        Members {
+            voters: voters.map(|(name, machine)| (name.clone(), machine.clone())).collect(),
+            joining: etcd()
+                .any(|(_, machine)| !is_voter(machine) && machine.plan.progress == Progress::InProgress),
+            removing: etcd().any(|(_, machine)| asked(machine)),
+            in_flight: etcd()
+                .filter(|(_, machine)| is_voter(machine) && is_in_flight(machine, snapshot.now))
+                .map(|(name, _)| name.clone())
+                .collect(),
+        }
+    }
+
+    /// The same, with a removal under way.
+    pub(crate) fn while_removing(self) -> Self {
+        Members { removing: true, ..self }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.voters.len()
+    }
+
+    /// Healthy voters beside one, and beside others that are spoken for.
+    pub(crate) fn healthy_beside(&self, name: &MachineName, taken: &[MachineName]) -> usize {
+        let beside = self.voters.iter().filter(|(other, _)| other != name && !taken.contains(other));
+        beside.filter(|(_, machine)| is_healthy(machine)).count()
+    }
+
+    /// Healthy voters.
+    pub(crate) fn healthy(&self) -> usize {
+        self.voters.iter().filter(|(_, machine)| is_healthy(machine)).count()
+    }
+
+    /// Whether a machine may be disturbed on purpose while those in `taken` are. One that is not well may still vote: it
+    /// is disturbed only if no other is at the same time. In clusters of one or two members every restart costs the quorum for a moment: then all others must be
+    /// well, and no more can be asked.
+    pub(crate) fn may_disturb(&self, name: &MachineName, machine: &Machine, taken: &[MachineName]) -> bool {
+        if !is_voter(machine) {
+            return true;
+        }
+        if !is_healthy(machine) {
+            let mut others = taken.iter().chain(&self.in_flight).filter(|other| *other != name);
+            return others.next().is_none() && !self.removing;
+        }
+        let count = self.count();
+        let needed = quorum(count).min(count - 1);
+        !self.joining && !self.removing && self.healthy_beside(name, taken) >= needed
+    }
+
+    /// A member is being removed.
+    pub(crate) fn is_removing(&self) -> bool {
+        self.removing
+    }
+}

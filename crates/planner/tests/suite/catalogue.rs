@@ -1,0 +1,12 @@
+//! Documents say what the code says.
+
+use planner::Code;
+
+#[test]
+fn every_code_is_in_the_documents() {
+    let document = include_str!("../../../../docs/planner.md");
+    for code in Code::ALL {
+        let line = format!("| `{code}` | {} | {} |", code.meaning(), code.remedy());
+        assert!(document.contains(&line), "docs/planner.md lacks:\n{line}");
+    }
+}
