@@ -1,0 +1,3 @@
+//! What the controllers share and none of them owns.
+
+pub mod conditions;
