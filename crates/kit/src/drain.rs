@@ -76,6 +76,7 @@ pub fn pod_name(pod: &Pod) -> String {
 /// Whether a selector takes these labels; no selector takes all.
 pub(crate) fn matches(selector: Option<&LabelSelector>, labels: &Labels) -> Result<bool, String> {
     let Some(selector) = selector else { return Ok(true) };
-    let selector: Selector = selector.clone().try_into().map_err(|error: kube::core::ParseExpressionError| error.to_string())?;
+    let selector: Selector =
+        selector.clone().try_into().map_err(|error: kube::core::ParseExpressionError| error.to_string())?;
     Ok(selector.matches(labels))
 }

@@ -46,7 +46,10 @@ pub fn report(selection: &Selection<'_>, attempts: &[Attempt], started: Timestam
     later.sort();
     let mut lines = Vec::new();
     if !terminating.is_empty() {
-        lines.push(format!("* {}: deletionTimestamp set, but still not removed from the Node", pods(&terminating)));
+        lines.push(format!(
+            "* {}: deletionTimestamp set, but still not removed from the Node",
+            pods(&terminating)
+        ));
     }
     for (why, names) in &held {
         lines.push(format!("* {}: {why}", pods(names)));
@@ -66,7 +69,10 @@ pub fn report(selection: &Selection<'_>, attempts: &[Attempt], started: Timestam
         return None;
     }
     if !later.is_empty() {
-        lines.push(format!("After above Pods have been removed from the Node, the following Pods will be evicted: {}", listed(&later)));
+        lines.push(format!(
+            "After above Pods have been removed from the Node, the following Pods will be evicted: {}",
+            listed(&later)
+        ));
     }
     let seconds = Timestamp::from_second(started.as_second()).unwrap_or(started);
     Some(format!("Drain not completed yet (started at {seconds}):\n{}", lines.join("\n")))

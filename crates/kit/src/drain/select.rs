@@ -46,7 +46,10 @@ pub struct Selection<'a> {
 impl Selection<'_> {
     /// Whether nothing is left to do or to wait for.
     pub fn done(&self) -> bool {
-        self.evict.is_empty() && self.terminating.is_empty() && self.later.is_empty() && self.waiting.is_empty()
+        self.evict.is_empty()
+            && self.terminating.is_empty()
+            && self.later.is_empty()
+            && self.waiting.is_empty()
     }
 }
 
@@ -131,7 +134,10 @@ fn finished(pod: &Pod) -> bool {
 
 fn controller<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
     let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
-    owners.iter().find(|owner| owner.controller == Some(true) && owner.kind == kind).map(|owner| owner.name.as_str())
+    owners
+        .iter()
+        .find(|owner| owner.controller == Some(true) && owner.kind == kind)
+        .map(|owner| owner.name.as_str())
 }
 
 fn warning(pod: &Pod) -> Option<&'static str> {
@@ -182,10 +188,10 @@ fn fits_pod(rule: &MachineDrainRule, pod: &Pod, around: &Surroundings<'_>) -> Re
         if namespace_selector.is_none() {
             return Ok(true);
         }
-        let labels = around.namespaces.get(namespace).ok_or_else(|| Error::NoNamespace {
-            pod: pod_name(pod),
-            namespace: namespace.into(),
-        })?;
+        let labels = around
+            .namespaces
+            .get(namespace)
+            .ok_or_else(|| Error::NoNamespace { pod: pod_name(pod), namespace: namespace.into() })?;
         if fits(rule, &at("namespaceSelector"), namespace_selector.as_ref(), labels)? {
             return Ok(true);
         }
@@ -276,7 +282,11 @@ mod tests {
         let cases = [
             ("ordinary", json!({}), evict(None)),
             ("daemon", json!({"metadata.ownerReferences": daemon("d")}), Treatment::Skip),
-            ("finished daemon", json!({"metadata.ownerReferences": daemon("d"), "status.phase": "Failed"}), evict(None)),
+            (
+                "finished daemon",
+                json!({"metadata.ownerReferences": daemon("d"), "status.phase": "Failed"}),
+                evict(None),
+            ),
             ("daemon of no set", json!({"metadata.ownerReferences": daemon("gone")}), evict(None)),
             ("mirror", json!({"metadata.annotations": {MIRROR: "x"}}), Treatment::Skip),
             ("alone", json!({"metadata.ownerReferences": []}), evict(Some("nothing brings it back"))),
@@ -286,7 +296,11 @@ mod tests {
                 evict(Some("its emptyDir volumes are lost")),
             ),
             ("labelled", json!({"metadata.labels": {labels::CAPI_DRAIN: "Skip"}}), Treatment::Skip),
-            ("job", json!({"metadata.labels": {labels::CAPI_DRAIN: "wait-completed"}}), Treatment::WaitCompleted),
+            (
+                "job",
+                json!({"metadata.labels": {labels::CAPI_DRAIN: "wait-completed"}}),
+                Treatment::WaitCompleted,
+            ),
             (
                 "finished job",
                 json!({"metadata.labels": {labels::CAPI_DRAIN: "wait-completed"}, "status.phase": "Succeeded"}),
@@ -303,12 +317,21 @@ mod tests {
         let drain = |order: i32| json!({"behavior": "Drain", "order": order});
         let world = World::new(vec![
             rule("b", json!({"drain": drain(5)})),
-            rule("a", json!({"drain": {"behavior": "Skip"}, "pods": [{"selector": {"matchLabels": {"app": "kept"}}}]})),
-            rule("0", json!({"drain": drain(1), "machines": [{"selector": {"matchLabels": {"pool": "cpu"}}}]})),
-            rule("1", json!({"drain": drain(2), "pods": [
-                {"selector": {"matchLabels": {"app": "x"}}, "namespaceSelector": {"matchLabels": {"team": "b"}}},
-                {"selector": {"matchLabels": {"app": "y"}}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
-            ]})),
+            rule(
+                "a",
+                json!({"drain": {"behavior": "Skip"}, "pods": [{"selector": {"matchLabels": {"app": "kept"}}}]}),
+            ),
+            rule(
+                "0",
+                json!({"drain": drain(1), "machines": [{"selector": {"matchLabels": {"pool": "cpu"}}}]}),
+            ),
+            rule(
+                "1",
+                json!({"drain": drain(2), "pods": [
+                    {"selector": {"matchLabels": {"app": "x"}}, "namespaceSelector": {"matchLabels": {"team": "b"}}},
+                    {"selector": {"matchLabels": {"app": "y"}}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
+                ]}),
+            ),
         ]);
         let order = |order| Ok(Treatment::Evict { order, warning: None });
         assert_eq!(treat(&pod("kept", &json!({})), &world.around()), Ok(Treatment::Skip));
@@ -316,16 +339,20 @@ mod tests {
         assert_eq!(treat(&pod("y", &json!({})), &world.around()), order(2));
         let elsewhere = pod("y", &json!({"metadata.namespace": "unknown"}));
         assert!(matches!(treat(&elsewhere, &world.around()), Err(Error::NoNamespace { .. })));
-        let wrong = rule("!", json!({"drain": drain(1), "pods": [{"selector": {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}}]}));
+        let wrong = rule(
+            "!",
+            json!({"drain": drain(1), "pods": [{"selector": {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}}]}),
+        );
         let error = treat(&pod("y", &json!({})), &World::new(vec![wrong]).around()).unwrap_err();
         assert!(error.to_string().starts_with("MachineDrainRule !: spec.pods[0].selector: "), "{error}");
     }
 
     #[test]
     fn only_the_lowest_turn_goes() {
-        let world = World::new(vec![
-            rule("first", json!({"drain": {"behavior": "Drain", "order": -1}, "pods": [{"selector": {"matchLabels": {"app": "front"}}}]})),
-        ]);
+        let world = World::new(vec![rule(
+            "first",
+            json!({"drain": {"behavior": "Drain", "order": -1}, "pods": [{"selector": {"matchLabels": {"app": "front"}}}]}),
+        )]);
         let deleted = json!({"metadata.deletionTimestamp": "2026-01-01T00:00:00Z"});
         let pods = [pod("b", &json!({})), pod("front", &deleted), pod("a", &json!({}))];
         let names = |pods: &[&Pod]| pods.iter().map(|pod| pod_name(pod)).collect::<Vec<_>>();
