@@ -1,0 +1,11 @@
+//! The controllers on the embedded server, in simulated time, with providers of both contracts.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod clusters;
+mod deployments;
+mod health;
+mod provider;
+mod removal;
+mod rest;
+mod world;
