@@ -12,10 +12,12 @@
 //! | [`health`] | which machines are unhealthy, and whether anything is done about it |
 //! | [`removal`] | the steps of a machine's end |
 //! | [`preflight`], [`version`] | whether machines may be made now |
+//! | [`admission`] | what is filled in and what is refused when our kinds are written |
 //! | [`phase`], [`naming`], [`pause`] | words, names, and when nothing is done |
 //!
 //! docs/capi.md is the way in.
 
+pub mod admission;
 mod check;
 mod cluster;
 mod clusters;

@@ -1,13 +1,16 @@
 //! The `herdsman` command.
 
+mod admission;
 mod apiserver;
 mod audit;
 mod backup;
+mod beside;
 mod cli;
 mod converter;
 mod crds;
 mod log;
 mod rotate;
+mod server;
 
 use clap::Parser;
 

@@ -63,10 +63,8 @@ impl Dial for Wire {
     fn dial<'a>(&'a self, _: &'a Key, kubeconfig: Kubeconfig) -> Dialling<'a> {
         let (client, down, good) = (self.client.clone(), self.down.clone(), self.token.clone());
         Box::pin(async move {
-            let given = kubeconfig.auth_infos.first().and_then(|user| user.auth_info.as_ref()?.token.clone());
-            let given = given
-                .map(|token| kube::config::ExposeSecret::expose_secret(&token).to_owned())
-                .unwrap_or_default();
+            let written = serde_json::to_value(&kubeconfig).unwrap();
+            let given = written["users"][0]["user"]["token"].as_str().unwrap_or_default().to_owned();
             if down.load(Ordering::Relaxed) {
                 return Err(DialError::Kubeconfig("the wire is cut".into()));
             }
@@ -290,7 +288,7 @@ impl World {
     }
 
     /// The revision of the management cluster's store.
-    pub(crate) fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> i64 {
         self.management.store.view().head().0
     }
 
