@@ -187,7 +187,8 @@ impl Deployments {
         let now = context.now();
         let views: Vec<&MachineSet> = seen.sets.iter().map(|(_, set)| &**set).collect();
         let (current, old) = template::current_and_old(deployment, &views, now);
-        let replicas = deployment.spec.replicas.unwrap_or_default();
+        // Nobody has said how many: nothing is taken away for that.
+        let Some(replicas) = deployment.spec.replicas else { return Ok(()) };
         let bounds = Bounds::of(replicas, &deployment.spec.rollout.strategy.rolling_update)
             .map_err(|why| Error::Impossible(format!("spec.rollout.strategy.rollingUpdate: {why}")))?;
         let on_delete = deployment.spec.rollout.strategy.type_ == rollout_strategy::ON_DELETE;

@@ -14,12 +14,17 @@ async fn one_machine(world: &World) -> String {
 
 /// A pod on a node, with a budget that never lets it go.
 async fn guarded_pod(world: &World, node: &str) {
-    use kube::api::{Api, DynamicObject, PostParams};
+    use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "guarded", "namespace": "default", "labels": {"app": "guarded"}},
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
     });
     world.remote("Pod").create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    // Nothing guards a pod that does not run.
+    let running =
+        json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    let (options, running) = (PatchParams::default(), Patch::Merge(running));
+    world.remote("Pod").patch_status("guarded", &options, &running).await.unwrap();
     let budget = json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "guard", "namespace": "default"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
@@ -120,6 +125,12 @@ fn a_cluster_ends_in_order() {
             assert_eq!(world.machines("p").await, Vec::<Value>::new());
             assert!(world.get("TestCluster", "c").await["metadata"]["deletionTimestamp"].is_null());
             world.delete("Machine", "c-server").await;
+            world
+                .until(60, "the last server's end", async || match world.find("Machine", "c-server").await {
+                    None => Ok(()),
+                    Some(left) => Err(left["status"].to_string()),
+                })
+                .await;
             world.patch("TestControlPlane", "c", json!({"metadata": {"finalizers": null}})).await;
             world.condition("Cluster", "c", "Deleting", "True", "WaitingForInfrastructureDeletion").await;
             world.patch("TestCluster", "c", json!({"metadata": {"finalizers": null}})).await;

@@ -17,6 +17,7 @@ use kubeapi::authn::{MASTERS, User};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::cost::Writes;
 use crate::provider::{self, Provider, Speaks, plural};
 
 pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
@@ -46,8 +47,12 @@ impl Server {
     }
 
     pub(crate) fn client(&self, name: &str) -> kube::Client {
+        kube::Client::new(self.service(name), "default")
+    }
+
+    fn service(&self, name: &str) -> apiserver::http::AsUser {
         let user = User { name: name.into(), groups: vec![MASTERS.into()], ..User::default() };
-        kube::Client::new(self.instance.api().as_user(user), "default")
+        self.instance.api().as_user(user)
     }
 }
 
@@ -129,6 +134,8 @@ pub(crate) struct World {
     pub(crate) token: Arc<Mutex<String>>,
     /// The provider does nothing while this is set.
     pub(crate) hold: Arc<AtomicBool>,
+    /// What the controllers write to the management cluster.
+    pub(crate) writes: Writes,
     running: JoinSet<()>,
 }
 
@@ -160,7 +167,9 @@ impl World {
         let (down, token) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new("first".to_owned())));
         let wire =
             Wire { client: downstream.client("controllers"), down: down.clone(), token: token.clone() };
-        let controllers = management.client("controllers");
+        let writes = Writes::default();
+        let counting = writes.counting(management.service("controllers"));
+        let controllers = kube::Client::new(counting, "default");
         let clusters = ClusterCache::new(controllers.clone(), Arc::new(wire), clock.clone());
         let parts = capi::Parts {
             caches: kit::Caches::new(controllers, capi::entries),
@@ -173,7 +182,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(capi::run(parts, Some(clusters)));
         let hold = Arc::new(AtomicBool::new(false));
-        World { clock, management, downstream, client, speaks, down, token, hold, running }
+        World { clock, management, downstream, client, speaks, down, token, hold, writes, running }
     }
 
     pub(crate) async fn with_provider(mut self) -> Self {
@@ -249,12 +258,12 @@ impl World {
         so: impl Fn() -> F,
     ) {
         let mut last = String::new();
-        for _ in 0..seconds * 4 {
+        for _ in 0..seconds * 2 {
             match so().await {
                 Ok(()) => return,
                 Err(now) => last = now,
             }
-            tokio::time::sleep(Duration::from_millis(250)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
         panic!("{what}: not after {seconds} s: {last}");
     }
