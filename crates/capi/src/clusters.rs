@@ -145,7 +145,9 @@ impl ClusterCache {
                 let run = Arc::downgrade(self);
                 let (wake, cluster) = (entry.wake.clone(), key.clone());
                 entries.insert(key.clone(), entry);
-                let task = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
+                let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+                while tasks.try_join_next().is_some() {}
+                let task = tasks.spawn(async move {
                     while let Some(this) = run.upgrade() {
                         let lost = this.live(&cluster).await;
                         drop(this);

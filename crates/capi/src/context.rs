@@ -149,7 +149,9 @@ pub(crate) struct Queues {
 pub struct Paces {
     /// Health checks.
     pub checks: Pace,
-    /// All others.
+    /// Machines.
+    pub machines: Pace,
+    /// All others: what many machines report is told together.
     pub others: Pace,
 }
 
@@ -157,7 +159,8 @@ impl Default for Paces {
     fn default() -> Self {
         Paces {
             checks: Pace { interval: Duration::from_secs(5), ..Pace::default() },
-            others: Pace { interval: Duration::from_millis(200), ..Pace::default() },
+            machines: Pace { interval: Duration::from_millis(200), ..Pace::default() },
+            others: Pace { interval: Duration::from_millis(500), ..Pace::default() },
         }
     }
 }
@@ -208,7 +211,7 @@ impl Context {
         let queue = |pace| Arc::new(Queue::new(clock.clone(), pace));
         let queues = Queues {
             clusters: queue(paces.others),
-            machines: queue(paces.others),
+            machines: queue(paces.machines),
             sets: queue(paces.others),
             deployments: queue(paces.others),
             checks: queue(paces.checks),

@@ -23,6 +23,7 @@ mod cluster;
 mod clusters;
 mod context;
 pub mod contract;
+mod definitions;
 mod deployment;
 mod external;
 pub mod health;
@@ -36,6 +37,7 @@ pub mod phase;
 pub mod preflight;
 pub mod priority;
 pub mod removal;
+pub mod review;
 pub mod rollout;
 mod selector;
 mod set;
@@ -47,6 +49,7 @@ use std::sync::Arc;
 
 pub use clusters::ClusterCache;
 pub use context::{Error, Paces, Parts, Unresolved};
+pub use definitions::Definitions;
 pub use index::entries;
 
 use context::Context;

@@ -10,8 +10,10 @@ mod volumes;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::capi::v1beta2::values::machine_phase;
 use api::capi::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
 use api::catalogue::{finalizers, labels};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kit::access::Connection;
 use kit::conditions;
@@ -125,6 +127,13 @@ impl Controller for Machines {
         if observed.is_ok() && marked.is_ok() {
             edit.status.get_or_insert_default().observed_generation = generation;
         }
+        let smooth = !object.deleting() && observed.is_ok() && marked.is_ok();
+        if smooth && context.writer.apply_without_status(turn, &mut edit).await? {
+            return Ok(Ended::Again(Duration::ZERO));
+        }
+        if let Some(wait) = settling(&object, &edit, now).filter(|_| smooth) {
+            return Ok(Ended::Again(wait));
+        }
         context.writer.apply(turn, edit, &OWNED).await?;
         observed?;
         marked?;
@@ -198,6 +207,15 @@ impl Machines {
             several => SeenNode::Several(several.iter().map(|node| node.name().to_owned()).collect()),
         }
     }
+}
+
+/// How long the first status of a new machine is put off: within a second more will be known, and told at once.
+fn settling(object: &Object, machine: &Machine, now: Timestamp) -> Option<Duration> {
+    let told = object.document()["status"]["conditions"].is_array();
+    let running = machine.status.as_ref().is_some_and(|status| status.phase == machine_phase::RUNNING);
+    let age = now.duration_since(object.meta.creation_timestamp.as_ref()?.0);
+    let left = Duration::from_secs(1).checked_sub(Duration::try_from(age).ok()?)?;
+    (!told && !running && !left.is_zero()).then_some(left)
 }
 
 fn add_finalizer(machine: &mut Machine) -> bool {

@@ -65,7 +65,7 @@ pub(crate) async fn others(client: &Client, now: Timestamp) -> Result<Vec<String
     }
     for name in DEPLOYMENTS {
         for deployment in Api::<Deployment>::all(client.clone()).list(&named(name)).await? {
-            let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+            let wanted = deployment.spec.replicas.unwrap_or(1);
             if wanted > 0 {
                 found.push(format!(
                     "there is a Deployment {}/{name}",

@@ -11,6 +11,7 @@ mod crds;
 mod log;
 mod rotate;
 mod server;
+mod webhooks;
 
 use clap::Parser;
 

@@ -1,5 +1,6 @@
 //! `herdsman server`: the controllers on a Kubernetes that is there already.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,10 +13,12 @@ use kit::access::Direct;
 use kit::lease::Candidate;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::beside::{self, Decision, Mode};
+use crate::webhooks::Webhooks;
 
 /// The lease of whoever does the work.
 const LEASE: &str = "herdsman-controllers";
@@ -34,6 +37,12 @@ pub(crate) struct Arguments {
     /// Who runs the Cluster API controllers
     #[arg(long, value_name = "WHO", default_value = "auto")]
     capi: Mode,
+    /// Serve admission and conversion webhooks here, and have the API server ask them; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    webhook_listen: Option<SocketAddr>,
+    /// Where the API server reaches the webhooks; by default https:// and the address that they listen on
+    #[arg(long, value_name = "URL", requires = "webhook_listen")]
+    webhook_url: Option<String>,
     /// Where the lease is that says which process does the work
     #[arg(long, value_name = "NAMESPACE", default_value = "cattle-system")]
     leader_elect_namespace: String,
@@ -59,8 +68,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 async fn serve(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments { kubeconfig, controllers, capi, leader_elect_namespace, namespace, watch_filter } =
-        arguments;
+    let Arguments {
+        kubeconfig,
+        controllers,
+        capi,
+        webhook_listen,
+        webhook_url,
+        leader_elect_namespace,
+        namespace,
+        watch_filter,
+    } = arguments;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -76,6 +93,16 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
             false
         }
         Decision::Run => controllers.contains(&Group::Capi),
+    };
+    let webhooks = match webhook_listen {
+        Some(address) => {
+            let listener = TcpListener::bind(address).await;
+            let listener =
+                listener.with_context(|| format!("--webhook-listen: cannot listen on {address}"))?;
+            let url = webhook_url.unwrap_or(format!("https://{}", listener.local_addr()?));
+            Some((listener, url.trim_end_matches('/').to_owned()))
+        }
+        None => None,
     };
     let identity = identity();
     let (held, mut holds) = watch::channel(false);
@@ -93,9 +120,9 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         // Ends only with the process: the sender lives in the campaign.
         let _ = holds.wait_for(|held| *held).await;
         tracing::info!("this process does the work");
-        let parts = Setup { client: client.clone(), clock: clock.clone(), namespace, watch_filter };
+        let parts = Setup { client: client.clone(), clock: clock.clone(), namespace, watch_filter, webhooks };
         tokio::select! {
-            () = parts.run(), if runs => Ok(()),
+            ended = parts.run(), if runs => ended,
             _ = holds.wait_for(|held| !*held) => bail!("the lease {LEASE} is lost: another process has taken over, or the cluster is not reached"),
             why = somebody_else(&client, &clock, capi), if runs => bail!("{why}"),
         }
@@ -130,20 +157,38 @@ struct Setup {
     clock: Arc<dyn Clock>,
     namespace: Option<String>,
     watch_filter: Option<String>,
+    webhooks: Option<(TcpListener, String)>,
 }
 
 impl Setup {
-    async fn run(self) {
+    async fn run(self) -> anyhow::Result<()> {
         let clusters = ClusterCache::new(self.client.clone(), Arc::new(Direct), self.clock.clone());
+        let caches = Caches::within(self.client.clone(), capi::entries, self.namespace);
+        let webhooks = self.webhooks.map(|(listener, url)| Webhooks {
+            client: self.client,
+            caches: caches.clone(),
+            listener,
+            url,
+        });
         let parts = Parts {
-            caches: Caches::within(self.client, capi::entries, self.namespace),
+            caches,
             clock: self.clock,
             entropy: Arc::new(Mutex::new(SystemEntropy)),
             access: clusters.clone(),
             paces: Paces::default(),
             watch_filter: self.watch_filter,
         };
-        capi::run(parts, Some(clusters)).await;
+        let asked = async {
+            match webhooks {
+                Some(webhooks) => webhooks.run().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = asked => ended,
+            () = capi::run(parts, Some(clusters)) => Ok(()),
+        }
     }
 }
 

@@ -174,3 +174,77 @@ async fn the_controllers_run_on_a_cluster_that_is_there() {
     assert_eq!(idle.stop(), Some(0));
     assert_eq!(apiserver.stop(), Some(0));
 }
+
+/// On a real Kubernetes the same rules are webhooks, and v1beta1 is served by conversion.
+#[tokio::test]
+#[ignore = "needs cargo xtask peers"]
+async fn a_real_kubernetes_asks_the_webhooks() {
+    let kubernetes = peers::Kubernetes::start().unwrap();
+    let kubeconfig = kubernetes.kubeconfig_path().to_str().unwrap().to_owned();
+    let mut install = Command::new(env!("CARGO_BIN_EXE_herdsman"));
+    let installed = install.args(["crds", "install"]).env("KUBECONFIG", &kubeconfig).output().unwrap();
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    let read = Kubeconfig::read_from(&kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
+    let world = World { client: Client::try_from(config).unwrap() };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foomachinetemplates.example.com", "labels": {"cluster.x-k8s.io/v1beta1": "v1"}},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "FooMachineTemplate", "plural": "foomachinetemplates", "listKind": "FooMachineTemplateList", "singular": "foomachinetemplate"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}
+    });
+    let resource = ApiResource {
+        group: "apiextensions.k8s.io".into(),
+        version: "v1".into(),
+        api_version: "apiextensions.k8s.io/v1".into(),
+        kind: "CustomResourceDefinition".into(),
+        plural: "customresourcedefinitions".into(),
+    };
+    let definitions: Api<DynamicObject> = Api::all_with(world.client.clone(), &resource);
+    definitions.create(&PostParams::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+
+    let server = Running::start(&[
+        "server",
+        "--capi",
+        "own",
+        "--kubeconfig",
+        &kubeconfig,
+        "--webhook-listen",
+        "127.0.0.1:0",
+    ]);
+    let reference = json!({"apiGroup": "example.com", "kind": "FooCluster", "name": "c"});
+    let cluster = json!({"metadata": {"name": "c"}, "spec": {"infrastructureRef": reference}});
+    world.create("v1beta2", "Cluster", "clusters", cluster).await.unwrap();
+    world.until("Cluster", "clusters", "c", |object| has(object, "InfrastructureReady", "Unknown")).await;
+
+    // Once the API server asks: what is left out is filled in, also for v1beta1.
+    let old = |name: &str, surge: i32| {
+        json!({"metadata": {"name": name}, "spec": {
+            "clusterName": "c", "selector": {}, "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge}},
+            "template": {"spec": {
+                "clusterName": "c", "version": "1.34.1", "bootstrap": {"dataSecretName": "s"},
+                "infrastructureRef": {"apiVersion": "example.com/v1", "kind": "FooMachineTemplate", "name": "t"}
+            }}
+        }})
+    };
+    let mut made = Err("never tried".to_owned());
+    for attempt in 0..60 {
+        let name = format!("old-{attempt}");
+        made = world
+            .create("v1beta1", "MachineDeployment", "machinedeployments", old(&name, 1))
+            .await
+            .map_err(|error| error.to_string());
+        if made.as_ref().is_ok_and(|made| made["spec"]["replicas"] == 1) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let made = made.unwrap();
+    assert_eq!(made["spec"]["template"]["spec"]["version"], "v1.34.1");
+    assert_eq!(made["spec"]["template"]["spec"]["infrastructureRef"]["apiVersion"], "example.com/v1");
+    let refused =
+        world.create("v1beta1", "MachineDeployment", "machinedeployments", old("bad", 0)).await.unwrap_err();
+    assert!(refused.to_string().contains("spec.rollout.strategy.rollingUpdate.maxUnavailable"), "{refused}");
+    assert_eq!(server.stop(), Some(0));
+}

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::object::{Key, KindId, Object};
 
@@ -59,7 +60,9 @@ pub struct Cache {
     kind: KindId,
     indexer: Indexer,
     state: RwLock<State>,
-    progress: watch::Sender<Progress>,
+    progress: Mutex<Progress>,
+    /// Told when the progress changes. Unlike a watch channel it wakes those who wait in order: a seed replays.
+    advanced: Notify,
 }
 
 impl fmt::Debug for Cache {
@@ -70,7 +73,7 @@ impl fmt::Debug for Cache {
 
 impl Cache {
     pub(crate) fn new(kind: KindId, indexer: Indexer) -> Self {
-        Cache { kind, indexer, state: RwLock::default(), progress: watch::Sender::new(Progress::default()) }
+        Cache { kind, indexer, state: RwLock::default(), progress: Mutex::default(), advanced: Notify::new() }
     }
 
     /// Of which kind.
@@ -80,14 +83,12 @@ impl Cache {
 
     /// Whether everything that there was has been seen once.
     pub fn synced(&self) -> bool {
-        self.progress.borrow().listed > 0
+        self.progress().listed > 0
     }
 
     /// Waits until everything that there was has been seen once.
     pub async fn wait_synced(&self) {
-        let mut progress = self.progress.subscribe();
-        // The sender lives in `self`.
-        let _ = progress.wait_for(|progress| progress.listed > 0).await;
+        self.wait_for(|| self.synced()).await;
     }
 
     /// What keeps the cache from being current, if something does.
@@ -140,19 +141,19 @@ impl Cache {
 
     /// Something to wait for before the cache may be trusted after a write that gave `revision`.
     pub fn expect_revision(self: &Arc<Self>, revision: u64) -> Expectation {
-        let begun = self.progress.borrow().begun;
+        let begun = self.progress().begun;
         Expectation { cache: self.clone(), begun, what: Awaited::Revision(revision) }
     }
 
     /// Something to wait for before the cache may be trusted after a deletion.
     pub fn expect_deletion(self: &Arc<Self>, key: Key, uid: &str) -> Expectation {
-        let begun = self.progress.borrow().begun;
+        let begun = self.progress().begun;
         Expectation { cache: self.clone(), begun, what: Awaited::Deletion(key, uid.into()) }
     }
 
     pub(crate) fn begin_list(&self) {
         self.write().list = Some(BTreeMap::new());
-        self.progress.send_modify(|progress| progress.begun += 1);
+        self.advance(|progress| progress.begun += 1);
     }
 
     pub(crate) fn listed(&self, object: Arc<Object>) {
@@ -175,7 +176,7 @@ impl Cache {
             seen = seen.max(object.revision());
             self.put(&key, Some(object));
         }
-        self.progress.send_modify(|progress| {
+        self.advance(|progress| {
             progress.seen = progress.seen.max(seen);
             progress.listed = progress.begun;
         });
@@ -184,20 +185,38 @@ impl Cache {
     pub(crate) fn apply(&self, object: Arc<Object>) {
         let revision = object.revision();
         self.put(&object.key(), Some(object));
-        self.advance(revision);
+        self.advance(|progress| progress.seen = progress.seen.max(revision));
     }
 
     pub(crate) fn delete(&self, object: &Object) {
         self.put(&object.key(), None);
-        self.advance(object.revision());
+        let revision = object.revision();
+        self.advance(|progress| progress.seen = progress.seen.max(revision));
     }
 
     pub(crate) fn troubled(&self, trouble: String) {
         self.write().trouble = Some(trouble);
     }
 
-    fn advance(&self, revision: u64) {
-        self.progress.send_modify(|progress| progress.seen = progress.seen.max(revision));
+    fn advance(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+        self.advanced.notify_waiters();
+    }
+
+    fn progress(&self) -> Progress {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn wait_for(&self, so: impl Fn() -> bool) {
+        loop {
+            let mut advanced = pin!(self.advanced.notified());
+            // From here on no change is missed.
+            advanced.as_mut().enable();
+            if so() {
+                return;
+            }
+            advanced.await;
+        }
     }
 
     fn put(&self, key: &Key, object: Option<Arc<Object>>) {
@@ -264,7 +283,7 @@ pub struct Expectation {
 impl Expectation {
     /// Whether the cache has seen it.
     pub fn met(&self) -> bool {
-        let progress = *self.cache.progress.borrow();
+        let progress = self.cache.progress();
         let seen = match &self.what {
             Awaited::Revision(revision) => progress.seen >= *revision,
             Awaited::Deletion(key, uid) => {
@@ -276,9 +295,7 @@ impl Expectation {
 
     /// Waits until the cache has seen it.
     pub async fn wait(&self) {
-        let mut progress = self.cache.progress.subscribe();
-        // The sender lives in `self`.
-        let _ = progress.wait_for(|_| self.met()).await;
+        self.cache.wait_for(|| self.met()).await;
     }
 }
 

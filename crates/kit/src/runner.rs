@@ -63,17 +63,31 @@ pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usi
             }
             let Ok(_slot) = slots.acquire().await else { return };
             let turn = Turn::default();
+            // Whatever happens, the object is looked at again: even a panic ends one look, not all.
+            let mut look = Look { queue: &queue, key: &key, ended: Ended::Badly };
             let ended = controller.reconcile(&key, &turn).await;
             let written = turn.into_expected();
             if !written.is_empty() {
                 lock().insert(key.clone(), written);
             }
-            let ended = ended.unwrap_or_else(|error| {
+            look.ended = ended.unwrap_or_else(|error| {
                 tracing::warn!(controller = controller.name(), %key, error = %chain(&error), "a look failed");
                 Ended::Badly
             });
-            queue.done(key, ended);
         });
+    }
+}
+
+/// A look that is running; when it is dropped, it has ended.
+struct Look<'a> {
+    queue: &'a Queue,
+    key: &'a Key,
+    ended: Ended,
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.queue.done(self.key.clone(), self.ended);
     }
 }
 

@@ -211,6 +211,25 @@ impl Writer {
         }
     }
 
+    /// Writes only what was changed of metadata and spec. Gives whether anything was: the status is then left to the next
+    /// look, which sees what others made of it meanwhile, and one write tells all.
+    ///
+    /// # Errors
+    /// As [`Writer::apply`].
+    pub async fn apply_without_status<T>(&self, turn: &Turn, edit: &mut Edit<T>) -> Result<bool, Error>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let patch = edit.tracked.merge_patch().map_err(|problem| edit.shape(problem))?;
+        let Some(Value::Object(mut patch)) = patch else { return Ok(false) };
+        patch.remove("status");
+        if patch.is_empty() {
+            return Ok(false);
+        }
+        self.apply_main(turn, edit, patch).await?;
+        Ok(true)
+    }
+
     /// Gives whether the object is still there.
     async fn apply_main<T>(
         &self,

@@ -8,7 +8,7 @@ use kit::conditions::legacy::{self, Severity as Legacy};
 use kit::conditions::{self, Finding, Status};
 use kit::events::Severity;
 use kit::write::Edit;
-use kit::{Cache, KindId, Turn, owners};
+use kit::{Cache, Key, KindId, Turn, owners};
 use serde_json::json;
 
 use super::Judged;
@@ -45,7 +45,8 @@ pub(super) async fn all(
 /// Where requests of external repairs are made, and from what.
 struct Requests {
     cache: Arc<Cache>,
-    template: Option<Arc<kit::Object>>,
+    templates: Arc<Cache>,
+    /// Name of the template, in the machine's namespace.
     name: String,
 }
 
@@ -66,15 +67,7 @@ async fn requests(
     };
     let templates = context.watched(&of(&reference.kind)?).await?;
     let cache = context.watched(&of(made_kind(&reference.kind))?).await?;
-    Ok(Requests { cache, template: None, name: reference.name.clone() }.with(&templates))
-}
-
-impl Requests {
-    fn with(mut self, templates: &Cache) -> Self {
-        // Templates are looked up by name in the machine's namespace; all of them share one.
-        self.template = templates.all().into_iter().find(|one| one.name() == self.name);
-        self
-    }
+    Ok(Requests { cache, templates, name: reference.name.clone() })
 }
 
 async fn mark(
@@ -173,8 +166,7 @@ async fn request(
     if requests.cache.get(&one.object.key()).is_some() {
         return Ok(waiting);
     }
-    let template =
-        requests.template.as_ref().filter(|template| template.namespace() == one.object.namespace());
+    let template = requests.templates.get(&Key::new(one.object.namespace(), &requests.name));
     let Some(template) = template else {
         let message =
             format!("Cannot retrieve remediation template {} to create a remediation request", requests.name);

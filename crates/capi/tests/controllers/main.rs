@@ -6,6 +6,7 @@ mod clusters;
 mod cost;
 mod deployments;
 mod health;
+mod kubernetes;
 mod provider;
 mod removal;
 mod rest;

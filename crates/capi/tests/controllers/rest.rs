@@ -111,7 +111,7 @@ fn a_seed_replays() {
                 )
                 .await;
             world.pool_ready("p", 2).await;
-            *kept.lock().unwrap() = Some(world.management.store.log_hash().await.unwrap());
+            *kept.lock().unwrap() = Some(world.management.store().log_hash().await.unwrap());
         });
         let hash = found.lock().unwrap().take();
         hash

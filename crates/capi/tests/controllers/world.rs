@@ -123,10 +123,33 @@ mod cut {
     }
 }
 
+/// Where Clusters and Machines are.
+pub(crate) enum Management {
+    Embedded(Server),
+    Real(#[expect(dead_code, reason = "it ends when it is dropped")] peers::Kubernetes, kube::Client),
+}
+
+impl Management {
+    pub(crate) fn client(&self, name: &str) -> kube::Client {
+        match self {
+            Management::Embedded(server) => server.client(name),
+            Management::Real(_, client) => client.clone(),
+        }
+    }
+
+    /// The store of an embedded one.
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        match self {
+            Management::Embedded(server) => &server.store,
+            Management::Real(..) => panic!("a real Kubernetes does not show its store"),
+        }
+    }
+}
+
 /// Everything.
 pub(crate) struct World {
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) management: Server,
+    pub(crate) management: Management,
     pub(crate) downstream: Server,
     pub(crate) client: kube::Client,
     pub(crate) speaks: Speaks,
@@ -155,21 +178,35 @@ impl World {
     pub(crate) async fn without_provider(speaks: Speaks, seed: u64) -> Self {
         let clock: Arc<dyn Clock> =
             Arc::new(RuntimeClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()));
-        let management = Server::start(&clock, seed).await;
+        let server = Server::start(&clock, seed).await;
+        World::around(Management::Embedded(server), clock, speaks, seed).await
+    }
+
+    /// A world in real time whose management cluster is a real Kubernetes.
+    pub(crate) async fn on_kubernetes(kubernetes: peers::Kubernetes, speaks: Speaks) -> Self {
+        let kubeconfig = Kubeconfig::read_from(kubernetes.kubeconfig_path()).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(clock::SystemClock);
+        let client = kube::Client::try_from(config).unwrap();
+        let world = World::around(Management::Real(kubernetes, client), clock, speaks, 1).await;
+        world.with_provider().await
+    }
+
+    async fn around(management: Management, clock: Arc<dyn Clock>, speaks: Speaks, seed: u64) -> Self {
         let downstream = Server::start(&clock, seed + 1).await;
         let client = management.client("test");
-        let definitions: Vec<Value> = api::crd::all()
-            .iter()
-            .map(|crd| json!(crd))
-            .filter(|crd| crd["spec"]["group"] == "cluster.x-k8s.io")
-            .collect();
-        install(&client, definitions).await;
+        let ours = |crd: &Value| crd["spec"]["group"] == "cluster.x-k8s.io";
+        install(&client, api::crd::all().iter().map(|crd| json!(crd)).filter(ours).collect()).await;
         let (down, token) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new("first".to_owned())));
         let wire =
             Wire { client: downstream.client("controllers"), down: down.clone(), token: token.clone() };
         let writes = Writes::default();
-        let counting = writes.counting(management.service("controllers"));
-        let controllers = kube::Client::new(counting, "default");
+        let controllers = match &management {
+            Management::Embedded(server) => {
+                kube::Client::new(writes.counting(server.service("controllers")), "default")
+            }
+            Management::Real(_, client) => client.clone(),
+        };
         let clusters = ClusterCache::new(controllers.clone(), Arc::new(wire), clock.clone());
         let parts = capi::Parts {
             caches: kit::Caches::new(controllers, capi::entries),
@@ -298,7 +335,7 @@ impl World {
 
     /// The revision of the management cluster's store.
     pub(crate) fn revision(&self) -> i64 {
-        self.management.store.view().head().0
+        self.management.store().view().head().0
     }
 
     /// A cluster with infrastructure, control plane and kubeconfig.
