@@ -232,6 +232,6 @@ mod tests {
         assert_eq!(first["rules"][0]["resources"], json!(["machines"]));
         assert!(converted().contains(&"machines.cluster.x-k8s.io".to_owned()));
         assert!(Identity::make("https://127.0.0.1:9443").is_ok());
-        assert!(Identity::make("nonsense").is_err());
+        assert!(Identity::make("/nowhere").is_err());
     }
 }

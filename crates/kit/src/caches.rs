@@ -130,7 +130,7 @@ async fn follow(api: Api<DynamicObject>, cache: Arc<Cache>, trim: fn(&mut Value)
 }
 
 fn feed(cache: &Cache, event: Event<DynamicObject>, trim: fn(&mut Value)) {
-    let read = |object: DynamicObject| match Object::from_dynamic(object, trim) {
+    let read = |object: DynamicObject| match Object::from_dynamic(object, cache.kind(), trim) {
         Ok(object) => Some(Arc::new(object)),
         // One bad object does not stop a watch.
         Err(error) => {

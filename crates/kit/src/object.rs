@@ -129,9 +129,13 @@ impl Object {
 
     pub(crate) fn from_dynamic(
         object: DynamicObject,
+        kind: &KindId,
         trim: fn(&mut Value),
     ) -> Result<Self, serde_json::Error> {
         let mut document = serde_json::to_value(object)?;
+        // Lists of built-in kinds leave out what every item is.
+        document["apiVersion"] = kind.api_version().into();
+        document["kind"] = kind.kind.clone().into();
         trim(&mut document);
         Object::from_document(document)
     }
