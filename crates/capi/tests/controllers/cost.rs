@@ -78,8 +78,10 @@ fn a_machine_costs_few_writes() {
         let machine = written.get("PATCH machines").copied().unwrap_or_default();
         let clones = ["testmachines", "testconfigs"]
             .map(|kind| written.get(&format!("PATCH {kind}")).copied().unwrap_or_default());
-        println!("figure machine-writes value={} writes bar=<=4", machine + clones[0] + clones[1]);
+        let verdict = if machine <= 4 { "ok" } else { "short" };
+        println!("figure machine-writes value={machine} writes bar=<=4 {verdict}");
         assert_eq!(clones, [0, 0], "clones are made as they shall be");
+        // What it takes today; docs/capi.md says what is aimed at.
         assert!(machine <= 6, "{written:?}");
     });
 }
@@ -95,7 +97,7 @@ fn a_cluster_costs_few_writes() {
             println!("{written:?}");
             let of = |what: &str| written.get(what).copied().unwrap_or_default();
             let total = of("PATCH clusters") + of("PATCH testclusters") + of("PATCH testcontrolplanes");
-            println!("figure cluster-writes value={total} writes bar=<=8");
+            println!("figure cluster-writes value={total} writes bar=<=8 ok");
             assert!(total <= 8, "{written:?}");
         });
     }
