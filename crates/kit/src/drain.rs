@@ -1,6 +1,6 @@
 //! Draining a node: which pods go, in which order, and what is said while they do.
 //!
-//! What decides is here and in [`report`], without IO; [`crate::evict`] does what it is told.
+//! What decides is here and in [`report()`], without IO; [`crate::evict`] does what it is told.
 
 mod report;
 mod select;

@@ -113,8 +113,7 @@ fn a_seed_replays() {
             world.pool_ready("p", 2).await;
             *kept.lock().unwrap() = Some(world.management.store().log_hash().await.unwrap());
         });
-        let hash = found.lock().unwrap().take();
-        hash
+        found.lock().unwrap().take()
     };
     assert_eq!(log(51), log(51));
     assert_ne!(log(51), log(52));

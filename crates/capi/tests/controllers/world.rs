@@ -126,7 +126,7 @@ mod cut {
 /// Where Clusters and Machines are.
 pub(crate) enum Management {
     Embedded(Server),
-    Real(#[expect(dead_code, reason = "it ends when it is dropped")] peers::Kubernetes, kube::Client),
+    Real(#[expect(dead_code, reason = "it ends when it is dropped")] Box<peers::Kubernetes>, kube::Client),
 }
 
 impl Management {
@@ -188,7 +188,7 @@ impl World {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
         let clock: Arc<dyn Clock> = Arc::new(clock::SystemClock);
         let client = kube::Client::try_from(config).unwrap();
-        let world = World::around(Management::Real(kubernetes, client), clock, speaks, 1).await;
+        let world = World::around(Management::Real(Box::new(kubernetes), client), clock, speaks, 1).await;
         world.with_provider().await
     }
 
