@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
+use crate::admission::ClusterApi;
 use crate::audit::AuditArguments;
 use crate::converter::OurKinds;
 
@@ -69,8 +70,10 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     names.extend([address.ip(), reached.ip(), advertised(address.ip())].map(|ip| ip.to_string()));
     names.push(SERVICE_ADDRESS.to_owned());
     let tls = pki.server_config(&names, Clients::MayShowCertificates)?;
+    let kinds = Arc::new(OurKinds::new(store.clone()));
     let parts = Parts {
-        converters: vec![Arc::new(OurKinds::new(store.clone()))],
+        admission: vec![Arc::new(ClusterApi::new(kinds.clone()))],
+        converters: vec![kinds],
         namespaces: NAMESPACES.map(str::to_owned).to_vec(),
         advertised: Some((advertised(address.ip()), address.port())),
         audit,

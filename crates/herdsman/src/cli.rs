@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Parser, Subcommand};
 
-use crate::{apiserver, backup, crds, log, rotate};
+use crate::{apiserver, backup, crds, log, rotate, server};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -19,6 +19,8 @@ pub(crate) struct Cli {
 enum Command {
     /// Serve a Kubernetes API of its own, kept in a directory, until SIGTERM
     Apiserver(apiserver::Arguments),
+    /// Run controllers on a Kubernetes that is there already, until SIGTERM
+    Server(server::Arguments),
     /// Print the CustomResourceDefinitions as YAML, or install them
     Crds {
         #[command(subcommand)]
@@ -47,6 +49,10 @@ impl Cli {
             Command::Apiserver(arguments) => {
                 log::start();
                 apiserver::run(&arguments)
+            }
+            Command::Server(arguments) => {
+                log::start();
+                server::run(arguments)
             }
             Command::Crds { action: None } => crds::print(),
             Command::Crds { action: Some(CrdsAction::Install) } => crds::install(),

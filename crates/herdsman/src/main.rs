@@ -1,13 +1,17 @@
 //! The `herdsman` command.
 
+mod admission;
 mod apiserver;
 mod audit;
 mod backup;
+mod beside;
 mod cli;
 mod converter;
 mod crds;
 mod log;
 mod rotate;
+mod server;
+mod webhooks;
 
 use clap::Parser;
 

@@ -1,0 +1,290 @@
+//! Connections to the clusters that are looked after: one each, kept alive, and nobody waits for one.
+//!
+//! A cluster that does not answer costs its own task some time and nobody else's.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use clock::Clock;
+use k8s_openapi::api::core::v1::Secret;
+use kit::access::{ClusterAccess, Connection, Dial, Health, NotConnected};
+use kit::{Caches, Change, Key, KindId, Object};
+use kube::config::Kubeconfig;
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::index;
+
+/// How long after a failure a connection is tried again.
+const RETRY: Duration = Duration::from_secs(30);
+/// How often a connection is tried out.
+const PROBE: Duration = Duration::from_secs(10);
+/// How long an answer may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How many failures in a row end a connection.
+const FAILURES: u32 = 5;
+/// How long it may take until a cluster's nodes are known.
+const SYNC_WITHIN: Duration = Duration::from_secs(300);
+
+/// The kind of Nodes.
+pub(crate) fn nodes() -> KindId {
+    KindId::new("", "v1", "Node", "nodes")
+}
+
+/// Keeps of a Node what machines look at. Lists of images are long.
+pub(crate) fn trim_node(document: &mut Value) {
+    if let Some(metadata) = document["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    if let Some(status) = document["status"].as_object_mut() {
+        status.remove("images");
+    }
+    // The kubelet says every few minutes that it is alive: that is no news.
+    if let Some(conditions) = document["status"]["conditions"].as_array_mut() {
+        conditions
+            .iter_mut()
+            .filter_map(Value::as_object_mut)
+            .for_each(|one| drop(one.remove("lastHeartbeatTime")));
+    }
+}
+
+/// Told when a cluster is reached or lost, and of every change of its nodes.
+pub(crate) type Listener = Arc<dyn Fn(&Key, Option<&Change>) + Send + Sync>;
+
+#[derive(Default)]
+struct Entry {
+    connection: Option<Connection>,
+    why: String,
+    health: Health,
+    wake: Arc<Notify>,
+    task: Option<tokio::task::AbortHandle>,
+}
+
+/// The connections of a process.
+pub struct ClusterCache {
+    management: Client,
+    dial: Arc<dyn Dial>,
+    clock: Arc<dyn Clock>,
+    entries: Mutex<BTreeMap<Key, Entry>>,
+    tasks: Mutex<JoinSet<()>>,
+    listener: OnceLock<Listener>,
+}
+
+impl std::fmt::Debug for ClusterCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.lock().keys()).finish()
+    }
+}
+
+impl ClusterAccess for ClusterCache {
+    fn connection(&self, cluster: &Key) -> Result<Connection, NotConnected> {
+        let entries = self.lock();
+        let no = |why: &str| NotConnected { cluster: cluster.clone(), why: why.into() };
+        let entry = entries.get(cluster).ok_or_else(|| no("it has no infrastructure yet"))?;
+        entry
+            .connection
+            .clone()
+            .ok_or_else(|| no(if entry.why.is_empty() { "not tried yet" } else { &entry.why }))
+    }
+
+    fn health(&self, cluster: &Key) -> Health {
+        self.lock().get(cluster).map(|entry| entry.health).unwrap_or_default()
+    }
+}
+
+/// Why there is no connection.
+enum Lost {
+    /// Try again after a while.
+    Failed(String),
+    /// The credentials are not good any more: try others at once.
+    Unauthorized,
+}
+
+impl ClusterCache {
+    /// Connections to the clusters of a management cluster. `dial` says how they are reached.
+    pub fn new(management: Client, dial: Arc<dyn Dial>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(ClusterCache {
+            management,
+            dial,
+            clock,
+            entries: Mutex::default(),
+            tasks: Mutex::default(),
+            listener: OnceLock::new(),
+        })
+    }
+
+    /// Has `listener` told. The first one counts.
+    pub(crate) fn tell(&self, listener: Listener) {
+        let _ = self.listener.set(listener);
+    }
+
+    /// A cluster changed: one that has infrastructure is reached for, one that is gone is let go.
+    pub(crate) fn changed(self: &Arc<Self>, change: &Change) {
+        let key = change.object().key();
+        let Some(object) = &change.after else {
+            if let Some(entry) = self.lock().remove(&key) {
+                entry.task.inspect(tokio::task::AbortHandle::abort);
+            }
+            return;
+        };
+        let ready = object.document()["status"]["initialization"]["infrastructureProvisioned"] == true;
+        let endpoint = |object: &Arc<Object>| {
+            let document = object.document();
+            (document["spec"]["controlPlaneEndpoint"].clone(), document["status"]["initialization"].clone())
+        };
+        let moved = change.before.as_ref().map(endpoint) != Some(endpoint(object));
+        let mut entries = self.lock();
+        match entries.get(&key) {
+            Some(entry) if moved && entry.connection.is_none() => entry.wake.notify_one(),
+            Some(_) => {}
+            None if ready => {
+                let entry = Entry::default();
+                let run = Arc::downgrade(self);
+                let (wake, cluster) = (entry.wake.clone(), key.clone());
+                entries.insert(key.clone(), entry);
+                let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+                while tasks.try_join_next().is_some() {}
+                let task = tasks.spawn(async move {
+                    while let Some(this) = run.upgrade() {
+                        let lost = this.live(&cluster).await;
+                        drop(this);
+                        if let Lost::Failed(_) = lost {
+                            tokio::select! {
+                                biased;
+                                () = wake.notified() => {}
+                                () = tokio::time::sleep(RETRY) => {}
+                            }
+                        }
+                    }
+                });
+                if let Some(entry) = entries.get_mut(&key) {
+                    entry.task = Some(task);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Connects, and stays connected as long as it can.
+    async fn live(&self, cluster: &Key) -> Lost {
+        let connection = match self.connect(cluster).await {
+            Ok(connection) => connection,
+            Err(lost) => {
+                let why = match &lost {
+                    Lost::Failed(why) => why.clone(),
+                    Lost::Unauthorized => "its kubeconfig is not accepted".into(),
+                };
+                tracing::debug!(%cluster, why, "not connected");
+                self.set(cluster, |entry| {
+                    entry.why = why;
+                    entry.health.failures = entry.health.failures.saturating_add(1);
+                });
+                self.told(cluster, None);
+                // Credentials that are not good the first time will not be better at once.
+                return Lost::Failed(String::new());
+            }
+        };
+        let now = self.clock.now();
+        self.set(cluster, |entry| {
+            entry.connection = Some(connection.clone());
+            entry.health = Health { last_success: Some(now), failures: 0 };
+        });
+        self.told(cluster, None);
+        let lost = self.probe(cluster, &connection.client).await;
+        let why = match &lost {
+            Lost::Failed(why) => why.clone(),
+            Lost::Unauthorized => "its kubeconfig is not accepted any more".into(),
+        };
+        tracing::info!(%cluster, why, "the connection is lost");
+        self.set(cluster, |entry| {
+            entry.connection = None;
+            entry.why = why;
+        });
+        self.told(cluster, None);
+        lost
+    }
+
+    async fn connect(&self, cluster: &Key) -> Result<Connection, Lost> {
+        let failed = |why: String| Lost::Failed(why);
+        let name = api::names::kubeconfig_secret(&cluster.name);
+        let secrets: Api<Secret> = Api::namespaced(self.management.clone(), &cluster.namespace);
+        let secret = secrets.get_opt(&name).await.map_err(|error| failed(error.to_string()))?;
+        let secret = secret.ok_or_else(|| failed(format!("there is no Secret {name}")))?;
+        let value = secret.data.as_ref().and_then(|data| data.get("value"));
+        let value = value.ok_or_else(|| failed(format!("Secret {name} has no key value")))?;
+        let text =
+            std::str::from_utf8(&value.0).map_err(|error| failed(format!("Secret {name}: {error}")))?;
+        let kubeconfig =
+            Kubeconfig::from_yaml(text).map_err(|error| failed(format!("Secret {name}: {error}")))?;
+        let client = self.dial.dial(cluster, kubeconfig).await.map_err(|error| failed(error.to_string()))?;
+        answers(&client).await?;
+        let caches = Caches::new(client.clone(), index::entries);
+        let nodes = caches.of_cluster(&nodes(), trim_node);
+        let synced = tokio::time::timeout(SYNC_WITHIN, nodes.wait_synced()).await;
+        synced.map_err(|_| failed(nodes.trouble().unwrap_or_else(|| "its nodes cannot be listed".into())))?;
+        if let Some(listener) = self.listener.get() {
+            let (listener, cluster) = (listener.clone(), cluster.clone());
+            nodes.listen("capi", || Arc::new(move |change| listener(&cluster, Some(change))));
+        }
+        Ok(Connection { client, caches })
+    }
+
+    /// Tries the connection out until it fails for good.
+    async fn probe(&self, cluster: &Key, client: &Client) -> Lost {
+        let mut failures = 0;
+        loop {
+            tokio::time::sleep(PROBE).await;
+            let now = self.clock.now();
+            match answers(client).await {
+                Ok(()) => {
+                    self.set(cluster, |entry| entry.health = Health { last_success: Some(now), failures: 0 });
+                    if std::mem::take(&mut failures) > 0 {
+                        self.told(cluster, None);
+                    }
+                }
+                Err(Lost::Unauthorized) => return Lost::Unauthorized,
+                Err(Lost::Failed(why)) => {
+                    failures += 1;
+                    self.set(cluster, |entry| entry.health.failures = failures);
+                    self.told(cluster, None);
+                    if failures >= FAILURES {
+                        return Lost::Failed(why);
+                    }
+                }
+            }
+        }
+    }
+
+    fn set(&self, cluster: &Key, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.lock().get_mut(cluster) {
+            change(entry);
+        }
+    }
+
+    fn told(&self, cluster: &Key, change: Option<&Change>) {
+        if let Some(listener) = self.listener.get() {
+            listener(cluster, change);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a cluster answers at all. One that forbids answers, too.
+async fn answers(client: &Client) -> Result<(), Lost> {
+    let Ok(request) = http::Request::get("/").body(Vec::new()) else { return Ok(()) };
+    match tokio::time::timeout(ANSWER_WITHIN, client.request_text(request)).await {
+        Err(_) => Err(Lost::Failed(format!("no answer within {} s", ANSWER_WITHIN.as_secs()))),
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => match kit::write::code(&error) {
+            Some(401) => Err(Lost::Unauthorized),
+            Some(code) if code < 500 => Ok(()),
+            _ => Err(Lost::Failed(error.to_string())),
+        },
+    }
+}

@@ -1,0 +1,365 @@
+//! The MachineDeployment controller: like machines that follow their template.
+
+mod desired;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::capi::v1beta2::values::rollout_strategy;
+use api::capi::v1beta2::{Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
+use api::catalogue::{annotations, finalizers, labels};
+use jiff::Timestamp;
+use kit::conditions;
+use kit::events::Severity;
+use kit::runner::Controller;
+use kit::write::Edit;
+use kit::{Ended, Key, Object, Turn, owners};
+
+use crate::context::{Context, Error, Found, cluster_owner, kind_of, typed};
+use crate::rollout::{self, Bounds, Intents, Set, Share};
+use crate::selector::Selector;
+use crate::{index, naming, pause, template};
+
+/// The conditions that this controller alone writes.
+const OWNED: [&str; 9] = [
+    "Available",
+    "RollingOut",
+    "Remediating",
+    "ScalingDown",
+    "ScalingUp",
+    "MachinesReady",
+    "MachinesUpToDate",
+    "Paused",
+    "Deleting",
+];
+
+/// The name under which sets are written. Upstream's, so that it can be taken over from.
+pub(crate) const MANAGER: &str = "capi-machinedeployment";
+
+/// Everything that is known of a deployment.
+pub(crate) struct Seen {
+    pub(crate) object: Arc<Object>,
+    pub(crate) cluster_object: Arc<Object>,
+    pub(crate) templates: [Found; 2],
+    pub(crate) sets: Vec<(Arc<Object>, Arc<MachineSet>)>,
+    pub(crate) machines: Vec<(Arc<Object>, Arc<Machine>)>,
+}
+
+/// Looks after MachineDeployments.
+pub(crate) struct Deployments(pub(crate) Arc<Context>);
+
+impl Controller for Deployments {
+    type Error = Error;
+
+    fn name(&self) -> &'static str {
+        "machinedeployment"
+    }
+
+    async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
+        let context = &self.0;
+        let Some(object) = context.deployments.get(key).filter(|object| context.ours(object)) else {
+            return Ok(Ended::Gone);
+        };
+        let mut edit: Edit<MachineDeployment> = Edit::begin(&context.deployments, &object)?;
+        let cluster = context.clusters.get(&Key::new(&key.namespace, &edit.spec.cluster_name));
+        let Some(cluster) = cluster else {
+            let name = &edit.spec.cluster_name;
+            return Err(Error::Impossible(format!("spec.clusterName: there is no Cluster {name}")));
+        };
+        if !object.deleting() && own(&mut edit, &cluster) {
+            context.writer.apply(turn, edit, &[]).await?;
+            return Ok(Ended::Again(Duration::ZERO));
+        }
+        let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
+        let paused = pause::paused("MachineDeployment", &object.meta, Some(&*cluster.view::<Cluster>()?));
+        let pausing = paused.is_true();
+        conditions::set(&mut edit.status.get_or_insert_default().conditions, paused, generation, now);
+        if pausing {
+            context.writer.apply(turn, edit, &["Paused"]).await?;
+            return Ok(Ended::Well);
+        }
+
+        let seen = self.gather(turn, object.clone(), cluster, &edit).await?;
+        let acted = self.act(turn, &mut edit, &seen).await;
+        status::write(&mut edit, &seen, now);
+        if acted.is_ok() {
+            edit.status.get_or_insert_default().observed_generation = generation;
+        }
+        let wait = until_rollout(&edit, now);
+        context.writer.apply(turn, edit, &OWNED).await?;
+        acted?;
+        Ok(wait.map_or(Ended::Well, Ended::Again))
+    }
+}
+
+impl Deployments {
+    async fn gather(
+        &self,
+        turn: &Turn,
+        object: Arc<Object>,
+        cluster_object: Arc<Object>,
+        deployment: &MachineDeployment,
+    ) -> Result<Seen, Error> {
+        let context = &self.0;
+        let namespace = object.namespace();
+        let spec = &deployment.spec.template.spec;
+        let is_template =
+            |reference: &&ContractVersionedObjectReference| reference.kind.ends_with("Template");
+        let infrastructure = Some(&spec.infrastructure_ref).filter(is_template);
+        let config = spec.bootstrap.config_ref.as_ref().filter(is_template);
+        let sets = self.sets(turn, &object, deployment).await?;
+        let mut machines = Vec::new();
+        for (set, _) in &sets {
+            machines.extend(typed(&context.machines.filed(&index::owner(set.uid()))));
+        }
+        Ok(Seen {
+            templates: [context.find(namespace, infrastructure).await, context.find(namespace, config).await],
+            sets,
+            machines,
+            object,
+            cluster_object,
+        })
+    }
+
+    /// The deployment's sets, by name. Those that fit and belong to nobody are adopted.
+    async fn sets(
+        &self,
+        turn: &Turn,
+        object: &Arc<Object>,
+        deployment: &MachineDeployment,
+    ) -> Result<Vec<(Arc<Object>, Arc<MachineSet>)>, Error> {
+        let context = &self.0;
+        let selector = Selector::read(&deployment.spec.selector)
+            .map_err(|why| Error::Impossible(format!("spec.selector: {why}")))?;
+        if selector.takes_all() {
+            return Err(Error::Impossible(
+                "spec.selector: it is empty and would take every MachineSet".into(),
+            ));
+        }
+        let mut found = context.sets.filed(&index::owner(object.uid()));
+        found.retain(|set| owners::controller(set.owners()).is_some_and(|owner| owner.uid == object.uid()));
+        let me = owners::reference(&kind_of::<MachineDeployment>(), object, true);
+        let entry = index::cluster(object.namespace(), &deployment.spec.cluster_name);
+        for set in context.sets.filed(&entry) {
+            let free = owners::controller(set.owners()).is_none() && !set.deleting() && !object.deleting();
+            if !free || !selector.takes(set.meta.labels.as_ref()) {
+                continue;
+            }
+            let mut all = set.owners().to_vec();
+            owners::ensure(&mut all, me.clone());
+            let patch = serde_json::json!({"metadata": {"ownerReferences": all, "resourceVersion": set.meta.resource_version}});
+            context.writer.named(MANAGER).patch(turn, &context.sets, &set.key(), patch).await?;
+            let message = format!("Adopted MachineSet {}", set.name());
+            let kind = kind_of::<MachineDeployment>();
+            context.events.tell(&kind, object, Severity::Normal, "SuccessfulAdopt", &message).await;
+            found.push(set);
+        }
+        found.sort_by_key(|set| set.key());
+        Ok(typed(&found))
+    }
+
+    async fn act(&self, turn: &Turn, deployment: &mut MachineDeployment, seen: &Seen) -> Result<(), Error> {
+        let context = &self.0;
+        if seen.object.deleting() {
+            for (object, _) in seen.sets.iter().filter(|(object, _)| !object.deleting()) {
+                context.writer.delete(turn, &context.sets, object).await?;
+            }
+            if seen.sets.is_empty() {
+                deployment
+                    .metadata
+                    .finalizers
+                    .get_or_insert_default()
+                    .retain(|one| one != finalizers::MACHINE_DEPLOYMENT);
+            }
+            return Ok(());
+        }
+        for provider in seen.templates.iter().filter_map(Found::there) {
+            let owner = cluster_owner(&seen.cluster_object, false);
+            let cluster = seen.cluster_object.name();
+            context.claim(turn, provider, cluster, |all| owners::ensure(all, owner)).await?;
+        }
+        self.roll(turn, deployment, seen).await
+    }
+
+    async fn roll(&self, turn: &Turn, deployment: &mut MachineDeployment, seen: &Seen) -> Result<(), Error> {
+        let context = &self.0;
+        let now = context.now();
+        let views: Vec<&MachineSet> = seen.sets.iter().map(|(_, set)| &**set).collect();
+        let (current, old) = template::current_and_old(deployment, &views, now);
+        // Nobody has said how many: nothing is taken away for that.
+        let Some(replicas) = deployment.spec.replicas else { return Ok(()) };
+        let bounds = Bounds::of(replicas, &deployment.spec.rollout.strategy.rolling_update)
+            .map_err(|why| Error::Impossible(format!("spec.rollout.strategy.rollingUpdate: {why}")))?;
+        let on_delete = deployment.spec.rollout.strategy.type_ == rollout_strategy::ON_DELETE;
+        let paused = deployment.spec.paused == Some(true);
+        let intents = match (paused, on_delete) {
+            (true, _) => scale_paused(bounds, current, &old),
+            (_, true) => rollout::on_delete(
+                replicas,
+                seen_set(current),
+                &old.iter().map(|set| seen_set(Some(set))).collect::<Vec<_>>(),
+            ),
+            _ => rollout::rolling_update(
+                bounds,
+                seen_set(current),
+                &old.iter().map(|set| seen_set(Some(set))).collect::<Vec<_>>(),
+            ),
+        };
+        let revision = desired::next_revision(current, &old);
+        let make = desired::Desired { deployment, bounds, revision };
+        let writer = context.writer.named(MANAGER);
+        match current {
+            Some(set) => self.update(turn, seen, set, make.current(set, intents.new)).await?,
+            None if paused => {}
+            None => {
+                if let Some(why) = missing(seen) {
+                    return Err(Error::Impossible(format!(
+                        "cannot create a MachineSet when templates do not exist: {why}"
+                    )));
+                }
+                let suffix = context.suffix();
+                let name = naming::machine_set(seen.object.name(), &suffix);
+                let owner = owners::reference(&kind_of::<MachineDeployment>(), &seen.object, true);
+                let document = make.first(seen.object.namespace(), &name, &suffix, intents.new, &owner);
+                writer.create(turn, &context.sets, document).await?;
+                let message = format!("Created MachineSet {name} with {} replicas", intents.new);
+                let kind = kind_of::<MachineDeployment>();
+                context
+                    .events
+                    .tell(&kind, &seen.object, Severity::Normal, "SuccessfulCreate", &message)
+                    .await;
+            }
+        }
+        for (set, intent) in old.iter().zip(&intents.old) {
+            self.update(turn, seen, set, make.old(set, *intent, on_delete)).await?;
+        }
+        if !paused {
+            let notes = deployment.metadata.annotations.get_or_insert_default();
+            notes.insert(annotations::REVISION.into(), revision.to_string());
+            self.clean(turn, deployment, seen, current, &old).await?;
+        }
+        Ok(())
+    }
+
+    async fn update(
+        &self,
+        turn: &Turn,
+        seen: &Seen,
+        set: &MachineSet,
+        wanted: MachineSet,
+    ) -> Result<(), Error> {
+        let context = &self.0;
+        let Some((object, _)) = seen.sets.iter().find(|(object, _)| object.meta.name == set.metadata.name)
+        else {
+            return Ok(());
+        };
+        if object.deleting() {
+            return Ok(());
+        }
+        let mut edit: Edit<MachineSet> = Edit::begin(&context.sets, object)?;
+        let scaled = edit.spec.replicas != wanted.spec.replicas;
+        desired::carry(&mut edit, object, &wanted);
+        context.writer.named(MANAGER).apply(turn, edit, &[]).await?;
+        if scaled {
+            let (from, to) =
+                (set.spec.replicas.unwrap_or_default(), wanted.spec.replicas.unwrap_or_default());
+            let message = format!("Scaled MachineSet {} from {from} to {to}", object.name());
+            let kind = kind_of::<MachineDeployment>();
+            context.events.tell(&kind, &seen.object, Severity::Normal, "SuccessfulScale", &message).await;
+        }
+        Ok(())
+    }
+
+    /// Once a rollout is complete, sets that have nothing any more go.
+    async fn clean(
+        &self,
+        turn: &Turn,
+        deployment: &MachineDeployment,
+        seen: &Seen,
+        current: Option<&MachineSet>,
+        old: &[&MachineSet],
+    ) -> Result<(), Error> {
+        let replicas = deployment.spec.replicas.unwrap_or_default();
+        let status = current.and_then(|set| set.status.as_ref());
+        let complete = status.is_some_and(|status| {
+            status.replicas == Some(replicas)
+                && status.available_replicas == Some(replicas)
+                && status.up_to_date_replicas == Some(replicas)
+        });
+        if !complete {
+            return Ok(());
+        }
+        for set in old {
+            let status = set.status.clone().unwrap_or_default();
+            let empty = set.spec.replicas == Some(0) && status.replicas == Some(0);
+            let seen_so = status.observed_generation >= set.metadata.generation.unwrap_or_default();
+            let object = seen.sets.iter().find(|(object, _)| object.meta.name == set.metadata.name);
+            if let Some((object, _)) = object.filter(|(object, _)| empty && seen_so && !object.deleting()) {
+                self.0.writer.delete(turn, &self.0.sets, object).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn seen_set(set: Option<&MachineSet>) -> Set {
+    let status = set.and_then(|set| set.status.clone()).unwrap_or_default();
+    Set {
+        wanted: set.and_then(|set| set.spec.replicas).unwrap_or_default(),
+        present: status.replicas.unwrap_or_default(),
+        available: status.available_replicas.unwrap_or_default(),
+    }
+}
+
+fn scale_paused(bounds: Bounds, current: Option<&MachineSet>, old: &[&MachineSet]) -> Intents {
+    let number = |set: &MachineSet, key: &str| set.metadata.annotations.as_ref()?.get(key)?.parse().ok();
+    let mut all: Vec<(bool, &MachineSet)> =
+        current.into_iter().map(|set| (true, set)).chain(old.iter().map(|set| (false, *set))).collect();
+    all.sort_by_key(|(_, set)| std::cmp::Reverse(set.spec.replicas.unwrap_or_default()));
+    let shares: Vec<Share> = all
+        .iter()
+        .map(|(_, set)| Share {
+            wanted: set.spec.replicas.unwrap_or_default(),
+            available: seen_set(Some(set)).available,
+            desired: number(set, annotations::DESIRED_REPLICAS),
+            most: number(set, annotations::MAX_REPLICAS),
+        })
+        .collect();
+    let found = rollout::paused(bounds, &shares, all.iter().position(|(newest, _)| *newest));
+    let of = |set: &MachineSet| {
+        let place = all.iter().position(|(_, one)| std::ptr::eq(*one, set));
+        place.map_or_else(|| set.spec.replicas.unwrap_or_default(), |place| found[place])
+    };
+    Intents { new: current.map_or(0, of), old: old.iter().map(|set| of(set)).collect() }
+}
+
+fn missing(seen: &Seen) -> Option<String> {
+    seen.templates.iter().find_map(|found| match found {
+        Found::Missing => Some("a template that the spec refers to is not there".into()),
+        Found::Unknown(why) => Some(why.to_string()),
+        _ => None,
+    })
+}
+
+/// When a rollout begins by itself.
+fn until_rollout(deployment: &MachineDeployment, now: Timestamp) -> Option<Duration> {
+    let after = deployment.spec.rollout.after.as_ref()?;
+    Duration::try_from(after.0.duration_since(now)).ok().filter(|wait| !wait.is_zero())
+}
+
+/// Finalizer, label and owner. Gives whether the finalizer was missing: it has to be there before anything is made.
+fn own(deployment: &mut MachineDeployment, cluster: &Object) -> bool {
+    let name = deployment.spec.cluster_name.clone();
+    deployment.metadata.labels.get_or_insert_default().insert(labels::CAPI_CLUSTER_NAME.into(), name);
+    owners::ensure(
+        deployment.metadata.owner_references.get_or_insert_default(),
+        cluster_owner(cluster, false),
+    );
+    let all = deployment.metadata.finalizers.get_or_insert_default();
+    let missing = !all.iter().any(|one| one == finalizers::MACHINE_DEPLOYMENT);
+    if missing {
+        all.push(finalizers::MACHINE_DEPLOYMENT.into());
+    }
+    missing
+}

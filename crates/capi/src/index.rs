@@ -1,0 +1,143 @@
+//! What objects are found by.
+
+use api::catalogue::labels;
+use kit::{KindId, Object};
+use serde_json::{Value, json};
+
+/// Where references to providers' objects stand, in all kinds of ours.
+const REFERENCES: [&str; 5] = [
+    "/spec/infrastructureRef",
+    "/spec/controlPlaneRef",
+    "/spec/bootstrap/configRef",
+    "/spec/template/spec/infrastructureRef",
+    "/spec/template/spec/bootstrap/configRef",
+];
+
+/// The kind of CustomResourceDefinitions.
+pub(crate) fn definitions() -> KindId {
+    KindId::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+}
+
+/// The entry of what belongs to a cluster.
+pub(crate) fn cluster(namespace: &str, name: &str) -> String {
+    format!("cluster {namespace}/{name}")
+}
+
+/// The entry of what an object owns.
+pub(crate) fn owner(uid: &str) -> String {
+    format!("owner {uid}")
+}
+
+/// The entry of what refers to an object.
+pub(crate) fn reference(namespace: &str, group: &str, kind: &str, name: &str) -> String {
+    format!("reference {namespace}/{group}/{kind}/{name}")
+}
+
+/// The entry of what refers to any object of a kind.
+pub(crate) fn reference_kind(group: &str, kind: &str) -> String {
+    format!("reference kind {group}/{kind}")
+}
+
+/// The entry of the CRD that defines a kind.
+pub(crate) fn kind(group: &str, kind: &str) -> String {
+    format!("kind {group}/{kind}")
+}
+
+/// The entry of the Node with a provider's id, and of Machines with it.
+pub(crate) fn provider_id(id: &str) -> String {
+    format!("provider {id}")
+}
+
+/// The entry of the Machine whose node is called so.
+pub(crate) fn node(namespace: &str, cluster: &str, node: &str) -> String {
+    format!("node {namespace}/{cluster}/{node}")
+}
+
+/// Files an object of any kind.
+pub fn entries(object: &Object) -> Vec<String> {
+    let document = object.document();
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let namespace = object.namespace();
+    let mut entries: Vec<String> = object.owners().iter().map(|one| owner(&one.uid)).collect();
+    let named = text(&document["spec"]["clusterName"]);
+    let named = named.or_else(|| object.label(labels::CAPI_CLUSTER_NAME).map(str::to_owned));
+    if let Some(name) = &named {
+        entries.push(cluster(namespace, name));
+        if let Some(found) = text(&document["status"]["nodeRef"]["name"]) {
+            entries.push(node(namespace, name, &found));
+        }
+    }
+    entries.extend(text(&document["spec"]["providerID"]).map(|id| provider_id(&id)));
+    for pointer in REFERENCES {
+        let Some(found) = document.pointer(pointer) else { continue };
+        let part = |field: &str| text(&found[field]);
+        if let (Some(group), Some(kind), Some(name)) = (part("apiGroup"), part("kind"), part("name")) {
+            entries.push(reference(namespace, &group, &kind, &name));
+            entries.push(reference_kind(&group, &kind));
+        }
+    }
+    if document["kind"] == "CustomResourceDefinition" {
+        let spec = &document["spec"];
+        if let (Some(group), Some(name)) = (text(&spec["group"]), text(&spec["names"]["kind"])) {
+            entries.push(kind(&group, &name));
+        }
+    }
+    entries
+}
+
+/// Keeps of a CRD what contracts are resolved by. Schemas are large, and there are hundreds of CRDs.
+pub(crate) fn trim_definition(document: &mut Value) {
+    let spec = &document["spec"];
+    let spec = json!({"group": spec["group"], "names": spec["names"], "scope": spec["scope"]});
+    let mut metadata = document["metadata"].take();
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.remove("managedFields");
+        metadata.remove("annotations");
+    }
+    *document = json!({"apiVersion": document["apiVersion"], "kind": document["kind"], "metadata": metadata, "spec": spec});
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_filed() {
+        let machine = json!({
+            "kind": "Machine",
+            "metadata": {"namespace": "n", "name": "m", "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}]},
+            "spec": {"clusterName": "c", "providerID": "p://1",
+                "infrastructureRef": {"apiGroup": "i", "kind": "FooMachine", "name": "m"},
+                "bootstrap": {"configRef": {"apiGroup": "b", "kind": "FooConfig", "name": "m"}}},
+            "status": {"nodeRef": {"name": "node"}}
+        });
+        let object = Object::from_document(machine).unwrap();
+        assert_eq!(
+            entries(&object),
+            [
+                owner("u"),
+                cluster("n", "c"),
+                node("n", "c", "node"),
+                provider_id("p://1"),
+                reference("n", "i", "FooMachine", "m"),
+                reference_kind("i", "FooMachine"),
+                reference("n", "b", "FooConfig", "m"),
+                reference_kind("b", "FooConfig"),
+            ]
+        );
+    }
+
+    #[test]
+    fn definitions_lose_their_schemas_only() {
+        let mut document = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "foos.i", "labels": {"cluster.x-k8s.io/v1beta2": "v1"}, "managedFields": []},
+            "spec": {"group": "i", "names": {"kind": "Foo", "plural": "foos"}, "scope": "Namespaced", "versions": [{"schema": {}}]}
+        });
+        trim_definition(&mut document);
+        assert!(document["spec"].get("versions").is_none());
+        let object = Object::from_document(document).unwrap();
+        assert_eq!(entries(&object), [kind("i", "Foo")]);
+        assert_eq!(object.label("cluster.x-k8s.io/v1beta2"), Some("v1"));
+    }
+}

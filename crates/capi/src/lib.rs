@@ -1,0 +1,106 @@
+//! The Cluster API core controllers: Cluster, Machine, MachineSet, MachineDeployment, MachineHealthCheck.
+//!
+//! Each controller gathers what is known, decides, acts and writes the status, in a `reconcile` of one screen. What
+//! decides is in modules without IO:
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`contract`] | what a provider's object says, in either contract |
+//! | [`rollout`] | how many machines each set gets next |
+//! | [`priority`] | which machines go first |
+//! | [`template`] | what is a rollout and what follows in place |
+//! | [`health`] | which machines are unhealthy, and whether anything is done about it |
+//! | [`removal`] | the steps of a machine's end |
+//! | [`preflight`], [`version`] | whether machines may be made now |
+//! | [`admission`] | what is filled in and what is refused when our kinds are written |
+//! | [`phase`], [`naming`], [`pause`] | words, names, and when nothing is done |
+//!
+//! docs/capi.md is the way in.
+
+pub mod admission;
+mod check;
+mod cluster;
+mod clusters;
+mod context;
+pub mod contract;
+mod definitions;
+mod deployment;
+mod external;
+pub mod health;
+mod index;
+mod kubeconfig;
+mod machine;
+mod machines;
+pub mod naming;
+pub mod pause;
+pub mod phase;
+pub mod preflight;
+pub mod priority;
+pub mod removal;
+pub mod review;
+pub mod rollout;
+mod selector;
+mod set;
+pub mod template;
+pub mod version;
+mod wiring;
+
+use std::sync::Arc;
+
+pub use clusters::ClusterCache;
+pub use context::{Error, Paces, Parts, Unresolved};
+pub use definitions::Definitions;
+pub use index::entries;
+
+use context::Context;
+
+/// How many objects of a kind are looked at at a time.
+const AT_A_TIME: usize = 50;
+/// Machines are many, and most of the time somebody else is waited for.
+const MACHINES_AT_A_TIME: usize = 100;
+
+/// Runs all controllers until the future is dropped. `clusters` is the way to the clusters, if it is one that follows
+/// them; it has to be the one in `parts` then.
+pub async fn run(parts: Parts, clusters: Option<Arc<ClusterCache>>) {
+    let context = Context::new(parts);
+    context.ready().await;
+    if let Some(clusters) = &clusters {
+        follow_clusters(&context, clusters);
+    }
+    wiring::connect(&context);
+    let queues = &context.queues;
+    tokio::join!(
+        kit::runner::run(Arc::new(cluster::Clusters(context.clone())), queues.clusters.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(machine::Machines(context.clone())),
+            queues.machines.clone(),
+            MACHINES_AT_A_TIME
+        ),
+        kit::runner::run(Arc::new(set::Sets(context.clone())), queues.sets.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(deployment::Deployments(context.clone())),
+            queues.deployments.clone(),
+            AT_A_TIME
+        ),
+        kit::runner::run(Arc::new(check::Checks(context.clone())), queues.checks.clone(), AT_A_TIME),
+    );
+}
+
+fn follow_clusters(context: &Arc<Context>, clusters: &Arc<ClusterCache>) {
+    let told = Arc::downgrade(context);
+    clusters.tell(Arc::new(move |cluster, change| {
+        let Some(context) = told.upgrade() else { return };
+        match change {
+            Some(change) => wiring::node_changed(&context, cluster, change),
+            None => wiring::cluster_reached(&context, cluster),
+        }
+    }));
+    let followed = Arc::downgrade(clusters);
+    context.clusters.listen("capi-clusters", || {
+        Arc::new(move |change| {
+            if let Some(clusters) = followed.upgrade() {
+                clusters.changed(change);
+            }
+        })
+    });
+}

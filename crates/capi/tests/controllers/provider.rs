@@ -1,0 +1,224 @@
+//! A provider that speaks one of the contracts: infrastructure, bootstrap and control plane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::world::resource;
+
+/// Which contract a provider keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    V1Beta1,
+    V1Beta2,
+}
+
+impl Speaks {
+    pub(crate) fn group(self) -> &'static str {
+        match self {
+            Speaks::V1Beta1 => "old.example.com",
+            Speaks::V1Beta2 => "new.example.com",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Speaks::V1Beta1 => "cluster.x-k8s.io/v1beta1",
+            Speaks::V1Beta2 => "cluster.x-k8s.io/v1beta2",
+        }
+    }
+
+    fn status(self, old: &str, new: &str) -> Value {
+        match self {
+            Speaks::V1Beta1 => json!({old: true}),
+            Speaks::V1Beta2 => json!({"initialization": {new: true}}),
+        }
+    }
+}
+
+pub(crate) const KINDS: [(&str, &str); 6] = [
+    ("TestCluster", "testclusters"),
+    ("TestMachine", "testmachines"),
+    ("TestMachineTemplate", "testmachinetemplates"),
+    ("TestConfig", "testconfigs"),
+    ("TestConfigTemplate", "testconfigtemplates"),
+    ("TestControlPlane", "testcontrolplanes"),
+];
+
+pub(crate) fn plural(kind: &str) -> &'static str {
+    KINDS.iter().find(|(name, _)| *name == kind).unwrap().1
+}
+
+/// The CRDs of the provider. The API version has nothing to do with the contract.
+pub(crate) fn definitions(speaks: Speaks) -> Vec<Value> {
+    let definition = |(kind, plural): (&str, &str)| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{}", speaks.group()), "labels": {speaks.label(): "v1alpha1_v1"}},
+            "spec": {
+                "group": speaks.group(), "scope": "Namespaced",
+                "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                        "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+                    }}}
+                }]
+            }
+        })
+    };
+    KINDS.map(definition).to_vec()
+}
+
+/// What holds an infrastructure machine until its server is gone.
+const FINALIZER: &str = "example.com/server";
+
+/// The provider at work. It looks at everything once a second.
+pub(crate) struct Provider {
+    pub(crate) speaks: Speaks,
+    pub(crate) client: Client,
+    /// Where nodes join.
+    pub(crate) downstream: Client,
+    pub(crate) hold: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Provider {
+    fn api(&self, kind: &str) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &resource(self.speaks.group(), "v1", kind, plural(kind)))
+    }
+
+    async fn all(&self, kind: &str) -> Vec<DynamicObject> {
+        self.api(kind).list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default()
+    }
+
+    async fn patch(&self, kind: &str, object: &DynamicObject, patch: Value, status: bool) {
+        let namespace = object.metadata.namespace.clone().unwrap();
+        let api: Api<DynamicObject> = Api::namespaced_with(
+            self.client.clone(),
+            &namespace,
+            &resource(self.speaks.group(), "v1", kind, plural(kind)),
+        );
+        let name = object.metadata.name.clone().unwrap();
+        let (options, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let _ = match status {
+            true => api.patch_status(&name, &options, &patch).await,
+            false => api.patch(&name, &options, &patch).await,
+        };
+    }
+
+    pub(crate) async fn run(self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if self.hold.load(std::sync::atomic::Ordering::Relaxed) {
+                continue;
+            }
+            self.clusters().await;
+            self.configs().await;
+            self.machines().await;
+            self.control_planes().await;
+        }
+    }
+
+    async fn clusters(&self) {
+        for object in self.all("TestCluster").await {
+            let owned =
+                object.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Cluster");
+            if owned && object.data["status"].is_null() {
+                let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "10.0.0.1", "port": 6443}}});
+                self.patch("TestCluster", &object, endpoint, false).await;
+                let mut status = self.speaks.status("ready", "provisioned");
+                status["failureDomains"] = match self.speaks {
+                    Speaks::V1Beta1 => json!({"b": {"controlPlane": true}, "a": {}}),
+                    Speaks::V1Beta2 => json!([{"name": "b", "controlPlane": true}, {"name": "a"}]),
+                };
+                self.patch("TestCluster", &object, json!({"status": status}), true).await;
+            }
+        }
+    }
+
+    async fn control_planes(&self) {
+        for object in self.all("TestControlPlane").await {
+            let owned =
+                object.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Cluster");
+            if owned && object.data["status"].is_null() {
+                let mut status = self.speaks.status("initialized", "controlPlaneInitialized");
+                status["version"] = object.data["spec"]["version"].clone();
+                self.patch("TestControlPlane", &object, json!({"status": status}), true).await;
+            }
+        }
+    }
+
+    async fn configs(&self) {
+        for object in self.all("TestConfig").await {
+            let owned =
+                object.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Machine");
+            if owned && object.data["status"].is_null() {
+                let mut status = self.speaks.status("ready", "dataSecretCreated");
+                status["dataSecretName"] = format!("{}-data", object.metadata.name.clone().unwrap()).into();
+                self.patch("TestConfig", &object, json!({"status": status}), true).await;
+            }
+        }
+    }
+
+    /// A server comes once the machine has its bootstrap data, joins as a node, and goes with its object.
+    async fn machines(&self) {
+        for object in self.all("TestMachine").await {
+            let name = object.metadata.name.clone().unwrap();
+            let finalizers = object.metadata.finalizers.clone().unwrap_or_default();
+            if object.metadata.deletion_timestamp.is_some() {
+                self.patch("TestMachine", &object, json!({"metadata": {"finalizers": null}}), false).await;
+                continue;
+            }
+            let owner =
+                object.metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Machine");
+            let Some(owner) = owner else { continue };
+            if !object.data["status"].is_null() {
+                continue;
+            }
+            let machines: Api<DynamicObject> = Api::namespaced_with(
+                self.client.clone(),
+                object.metadata.namespace.as_deref().unwrap(),
+                &resource("cluster.x-k8s.io", "v1beta2", "Machine", "machines"),
+            );
+            let Ok(machine) = machines.get(&owner.name).await else { continue };
+            if machine.data["spec"]["bootstrap"]["dataSecretName"].is_null() {
+                continue;
+            }
+            assert!(finalizers.is_empty());
+            let id = format!("test://{name}");
+            let spec = json!({"metadata": {"finalizers": [FINALIZER]}, "spec": {"providerID": id}});
+            self.patch("TestMachine", &object, spec, false).await;
+            let mut status = self.speaks.status("ready", "provisioned");
+            status["addresses"] = json!([{"type": "InternalIP", "address": "10.0.0.7"}]);
+            self.patch("TestMachine", &object, json!({"status": status}), true).await;
+            let version = machine.data["spec"]["version"].as_str().unwrap_or("v1.34.1").to_owned();
+            join(&self.downstream, &name, &id, &version).await;
+        }
+    }
+}
+
+/// A node joins its cluster.
+pub(crate) async fn join(downstream: &Client, name: &str, id: &str, version: &str) {
+    let nodes: Api<DynamicObject> = Api::all_with(downstream.clone(), &resource("", "v1", "Node", "nodes"));
+    let node =
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"providerID": id}});
+    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    let since = "2026-01-01T00:00:00Z";
+    let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "R", "message": "", "lastHeartbeatTime": since, "lastTransitionTime": since});
+    let status = json!({"status": {
+        "conditions": [
+            condition("Ready", "True"), condition("MemoryPressure", "False"),
+            condition("DiskPressure", "False"), condition("PIDPressure", "False")
+        ],
+        "nodeInfo": {
+            "architecture": "amd64", "bootID": "b", "containerRuntimeVersion": "c", "kernelVersion": "k",
+            "kubeProxyVersion": "", "kubeletVersion": version, "machineID": "m", "operatingSystem": "linux",
+            "osImage": "o", "systemUUID": "s"
+        }
+    }});
+    nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}

@@ -1,0 +1,237 @@
+//! Admission and conversion of Cluster API's kinds on a Kubernetes that is there already: a TLS listener, and what makes the
+//! API server ask it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use capi::Definitions;
+use capi::review::{self, Asked};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use k8s_openapi::ByteString;
+use kit::Caches;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// The name of the configurations, and of whoever owns their fields.
+const NAME: &str = "herdsman-capi";
+/// How often everything is made anew, the certificate above all.
+const RENEW: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The most that is read of a review.
+const LARGEST: usize = 16 << 20;
+/// The version that rules are written for.
+const VERSION: &str = "v1beta2";
+
+/// Where webhooks are served, and where the API server reaches them.
+pub(crate) struct Webhooks {
+    pub(crate) client: Client,
+    pub(crate) caches: Caches,
+    pub(crate) listener: TcpListener,
+    /// Without a slash at the end.
+    pub(crate) url: String,
+}
+
+impl Webhooks {
+    /// Serves, and has the API server ask, until the future is dropped or nothing can be served any more.
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let definitions = Arc::new(Definitions::of(&self.caches).await);
+        loop {
+            let made = Identity::make(&self.url)?;
+            let acceptor = TlsAcceptor::from(Arc::new(made.tls));
+            let serving = serve(&self.listener, acceptor, definitions.clone());
+            tokio::pin!(serving);
+            // What is installed is asked at once: serving comes first.
+            let installing = async {
+                self.install(&made.authority).await?;
+                tracing::info!(url = self.url, "the API server asks us about Cluster API's kinds");
+                tokio::time::sleep(RENEW).await;
+                anyhow::Ok(())
+            };
+            tokio::select! {
+                biased;
+                ended = &mut serving => return ended,
+                due = installing => due?,
+            }
+        }
+    }
+
+    async fn install(&self, authority: &str) -> anyhow::Result<()> {
+        let registration = |kind: &str, plural: &str| resource("admissionregistration.k8s.io", kind, plural);
+        for (asked, kind, plural) in [
+            (Asked::Mutate, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+            (Asked::Validate, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        ] {
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration(kind, plural));
+            let document = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": NAME},
+                "webhooks": webhooks(asked, &self.url, authority)
+            });
+            let options = PatchParams::apply(NAME).force();
+            let applied = api.patch(NAME, &options, &Patch::Apply(document)).await;
+            applied.with_context(|| format!("cannot install the {kind} {NAME}"))?;
+        }
+        let definitions =
+            resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &definitions);
+        for name in converted() {
+            let config = json!({"service": null, "url": format!("{}/convert", self.url), "caBundle": ByteString(authority.into())});
+            let patch = json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}});
+            let patched = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+            patched.with_context(|| {
+                format!("cannot have {name} converted: run `herdsman crds install` first")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource {
+        group: group.into(),
+        version: "v1".into(),
+        api_version: format!("{group}/v1"),
+        kind: kind.into(),
+        plural: plural.into(),
+    }
+}
+
+/// The CRDs whose objects are converted by webhook.
+fn converted() -> Vec<String> {
+    let all = api::crd::all().into_iter().filter(|crd| crd.spec.conversion.is_some());
+    all.filter_map(|crd| crd.metadata.name).collect()
+}
+
+/// What the API server is told to ask.
+fn webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
+    let kinds: &[&str] = match asked {
+        Asked::Mutate => &review::FILLED_IN,
+        Asked::Validate => &capi::admission::KINDS,
+    };
+    let webhook = |kind: &&str| {
+        let path = review::path(asked, kind);
+        let plural = format!("{}s", kind.to_lowercase());
+        let what = if asked == Asked::Mutate { "default" } else { "validation" };
+        json!({
+            "name": format!("{what}.{}.cluster.x-k8s.io", kind.to_lowercase()),
+            "clientConfig": {"url": format!("{url}{path}"), "caBundle": ByteString(authority.into())},
+            "rules": [{
+                "apiGroups": [capi::admission::GROUP], "apiVersions": [VERSION], "operations": ["CREATE", "UPDATE"],
+                "resources": [plural]
+            }],
+            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+            "matchPolicy": "Equivalent", "timeoutSeconds": 10
+        })
+    };
+    kinds.iter().map(webhook).collect()
+}
+
+/// A certificate for the URL, and the authority that signed it. It lives as long as the process.
+struct Identity {
+    authority: String,
+    tls: ServerConfig,
+}
+
+impl Identity {
+    fn make(url: &str) -> anyhow::Result<Self> {
+        let host = url.parse::<hyper::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+        let host = host.with_context(|| format!("--webhook-url: {url:?} has no host"))?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "herdsman-webhooks");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        let mut params = CertificateParams::new([host.trim_matches(['[', ']']).to_owned()])?;
+        params.distinguished_name.push(DnType::CommonName, "herdsman");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &authority)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)?;
+        Ok(Identity { authority: authority.pem(), tls })
+    }
+}
+
+async fn serve(
+    listener: &TcpListener,
+    acceptor: TlsAcceptor,
+    definitions: Arc<Definitions>,
+) -> anyhow::Result<()> {
+    loop {
+        let (stream, _) = listener.accept().await.context("webhooks cannot be served any more")?;
+        let (acceptor, definitions) = (acceptor.clone(), definitions.clone());
+        tokio::spawn(async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let answer = service_fn(move |request| answer(request, definitions.clone()));
+            let served =
+                Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await;
+            if let Err(error) = served {
+                tracing::debug!(error, "a webhook's connection broke");
+            }
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    definitions: Arc<Definitions>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let plain = |code: StatusCode, text: String| {
+        let mut response = Response::new(Full::new(Bytes::from(text)));
+        *response.status_mut() = code;
+        response
+    };
+    let body = match Limited::new(request.into_body(), LARGEST).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, error.to_string())),
+    };
+    let review: Value = match serde_json::from_slice(&body) {
+        Ok(review) => review,
+        Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, format!("this is no review: {error}"))),
+    };
+    let answer = match (path.as_str(), review::asked(&path)) {
+        ("/convert", _) => review::convert(&review, &*definitions),
+        (_, Some(asked)) => review::admit(asked, &review),
+        _ => return Ok(plain(StatusCode::NOT_FOUND, format!("there is no webhook {path}"))),
+    };
+    let mut response = plain(StatusCode::OK, answer.to_string());
+    response
+        .headers_mut()
+        .insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_asked_about_and_a_certificate_is_made() {
+        assert_eq!(webhooks(Asked::Validate, "https://h:1", "ca").len(), 6);
+        let first = &webhooks(Asked::Mutate, "https://h:1", "ca")[0];
+        assert_eq!(first["clientConfig"]["url"], "https://h:1/mutate-cluster-x-k8s-io-v1beta2-machine");
+        assert_eq!(first["rules"][0]["resources"], json!(["machines"]));
+        assert!(converted().contains(&"machines.cluster.x-k8s.io".to_owned()));
+        assert!(Identity::make("https://127.0.0.1:9443").is_ok());
+        assert!(Identity::make("/nowhere").is_err());
+    }
+}

@@ -1,0 +1,384 @@
+//! What a process knows of one kind: every object, kept current by one watch, whoever asks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::Notify;
+
+use crate::object::{Key, KindId, Object};
+
+/// What an object can be found by, beside its name.
+pub type Indexer = fn(&Object) -> Vec<String>;
+
+/// An object before and after a change.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// As it was known; none if it was not.
+    pub before: Option<Arc<Object>>,
+    /// As it is; none if it is gone.
+    pub after: Option<Arc<Object>>,
+}
+
+impl Change {
+    /// The object, as it is or last was.
+    pub fn object(&self) -> &Arc<Object> {
+        match (&self.after, &self.before) {
+            (Some(object), _) | (None, Some(object)) => object,
+            (None, None) => unreachable!("a change is of an object"),
+        }
+    }
+}
+
+/// Called with every change, in order. It must not block.
+pub type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
+
+/// How far a cache is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The greatest revision of any object seen.
+    pub(crate) seen: u64,
+    /// Lists begun.
+    pub(crate) begun: u64,
+    /// The number of the last list that was read to its end.
+    pub(crate) listed: u64,
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<Key, Arc<Object>>,
+    index: BTreeMap<String, BTreeSet<Key>>,
+    listeners: BTreeMap<&'static str, Listener>,
+    /// Objects of a list that is being read.
+    list: Option<BTreeMap<Key, Arc<Object>>>,
+    trouble: Option<String>,
+}
+
+/// The objects of one kind.
+pub struct Cache {
+    kind: KindId,
+    indexer: Indexer,
+    state: RwLock<State>,
+    progress: Mutex<Progress>,
+    /// Told when the progress changes. Unlike a watch channel it wakes those who wait in order: a seed replays.
+    advanced: Notify,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} objects of {}", self.read().objects.len(), self.kind)
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(kind: KindId, indexer: Indexer) -> Self {
+        Cache { kind, indexer, state: RwLock::default(), progress: Mutex::default(), advanced: Notify::new() }
+    }
+
+    /// Of which kind.
+    pub fn kind(&self) -> &KindId {
+        &self.kind
+    }
+
+    /// Whether everything that there was has been seen once.
+    pub fn synced(&self) -> bool {
+        self.progress().listed > 0
+    }
+
+    /// Waits until everything that there was has been seen once.
+    pub async fn wait_synced(&self) {
+        self.wait_for(|| self.synced()).await;
+    }
+
+    /// What keeps the cache from being current, if something does.
+    pub fn trouble(&self) -> Option<String> {
+        self.read().trouble.clone()
+    }
+
+    /// An object.
+    pub fn get(&self, key: &Key) -> Option<Arc<Object>> {
+        self.read().objects.get(key).cloned()
+    }
+
+    /// All objects, by namespace and name.
+    pub fn all(&self) -> Vec<Arc<Object>> {
+        self.read().objects.values().cloned().collect()
+    }
+
+    /// The objects of a namespace, by name.
+    pub fn within(&self, namespace: &str) -> Vec<Arc<Object>> {
+        let state = self.read();
+        let from = state.objects.range(Key::new(namespace, "")..);
+        from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| object.clone()).collect()
+    }
+
+    /// The objects that the indexer files under `entry`, by namespace and name.
+    pub fn filed(&self, entry: &str) -> Vec<Arc<Object>> {
+        let state = self.read();
+        let keys = state.index.get(entry).into_iter().flatten();
+        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+    }
+
+    /// Has `listener` told of every change from now on, and at once of every object that is there. A second listener
+    /// of the same name is not taken.
+    pub fn listen(&self, name: &'static str, listener: impl FnOnce() -> Listener) {
+        if self.read().listeners.contains_key(name) {
+            return;
+        }
+        let mut state = self.write();
+        if state.listeners.contains_key(name) {
+            return;
+        }
+        let listener = listener();
+        state.listeners.insert(name, listener.clone());
+        let there: Vec<Arc<Object>> = state.objects.values().cloned().collect();
+        drop(state);
+        for object in there {
+            listener(&Change { before: None, after: Some(object) });
+        }
+    }
+
+    /// Something to wait for before the cache may be trusted after a write that gave `revision`.
+    pub fn expect_revision(self: &Arc<Self>, revision: u64) -> Expectation {
+        let begun = self.progress().begun;
+        Expectation { cache: self.clone(), begun, what: Awaited::Revision(revision) }
+    }
+
+    /// Something to wait for before the cache may be trusted after a deletion.
+    pub fn expect_deletion(self: &Arc<Self>, key: Key, uid: &str) -> Expectation {
+        let begun = self.progress().begun;
+        Expectation { cache: self.clone(), begun, what: Awaited::Deletion(key, uid.into()) }
+    }
+
+    pub(crate) fn begin_list(&self) {
+        self.write().list = Some(BTreeMap::new());
+        self.advance(|progress| progress.begun += 1);
+    }
+
+    pub(crate) fn listed(&self, object: Arc<Object>) {
+        if let Some(list) = &mut self.write().list {
+            list.insert(object.key(), object);
+        }
+    }
+
+    pub(crate) fn end_list(&self) {
+        let mut state = self.write();
+        state.trouble = None;
+        let Some(list) = state.list.take() else { return };
+        let gone: Vec<Key> = state.objects.keys().filter(|key| !list.contains_key(key)).cloned().collect();
+        drop(state);
+        let mut seen = 0;
+        for key in gone {
+            self.put(&key, None);
+        }
+        for (key, object) in list {
+            seen = seen.max(object.revision());
+            self.put(&key, Some(object));
+        }
+        self.advance(|progress| {
+            progress.seen = progress.seen.max(seen);
+            progress.listed = progress.begun;
+        });
+    }
+
+    pub(crate) fn apply(&self, object: Arc<Object>) {
+        let revision = object.revision();
+        self.put(&object.key(), Some(object));
+        self.advance(|progress| progress.seen = progress.seen.max(revision));
+    }
+
+    pub(crate) fn delete(&self, object: &Object) {
+        self.put(&object.key(), None);
+        let revision = object.revision();
+        self.advance(|progress| progress.seen = progress.seen.max(revision));
+    }
+
+    pub(crate) fn troubled(&self, trouble: String) {
+        self.write().trouble = Some(trouble);
+    }
+
+    fn advance(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+        self.advanced.notify_waiters();
+    }
+
+    fn progress(&self) -> Progress {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn wait_for(&self, so: impl Fn() -> bool) {
+        loop {
+            let mut advanced = pin!(self.advanced.notified());
+            // From here on no change is missed.
+            advanced.as_mut().enable();
+            if so() {
+                return;
+            }
+            advanced.await;
+        }
+    }
+
+    fn put(&self, key: &Key, object: Option<Arc<Object>>) {
+        let mut state = self.write();
+        let before = match &object {
+            Some(object) => state.objects.insert(key.clone(), object.clone()),
+            None => state.objects.remove(key),
+        };
+        let same =
+            |a: &Object, b: &Object| a.meta.resource_version == b.meta.resource_version && a.uid() == b.uid();
+        match (&before, &object) {
+            (None, None) => return,
+            (Some(before), Some(after)) if same(before, after) => return,
+            _ => {}
+        }
+        if let Some(before) = &before {
+            for entry in (self.indexer)(before) {
+                if let Some(keys) = state.index.get_mut(&entry) {
+                    keys.remove(key);
+                    if keys.is_empty() {
+                        state.index.remove(&entry);
+                    }
+                }
+            }
+        }
+        if let Some(after) = &object {
+            for entry in (self.indexer)(after) {
+                state.index.entry(entry).or_default().insert(key.clone());
+            }
+        }
+        let listeners: Vec<Listener> = state.listeners.values().cloned().collect();
+        drop(state);
+        let change = Change { before, after: object };
+        for listener in listeners {
+            listener(&change);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Awaited {
+    Revision(u64),
+    Deletion(Key, String),
+}
+
+/// A write of ours that a cache has to have seen before it may be trusted again. What a controller decides on the
+/// ground of a cache that lacks its own writes, it does twice.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    cache: Arc<Cache>,
+    /// Lists begun when the write was made: a later one has it, even if its events are lost.
+    begun: u64,
+    what: Awaited,
+}
+
+impl Expectation {
+    /// Whether the cache has seen it.
+    pub fn met(&self) -> bool {
+        let progress = self.cache.progress();
+        let seen = match &self.what {
+            Awaited::Revision(revision) => progress.seen >= *revision,
+            Awaited::Deletion(key, uid) => {
+                self.cache.get(key).is_none_or(|object| object.uid() != uid || object.deleting())
+            }
+        };
+        seen || progress.listed > self.begun
+    }
+
+    /// Waits until the cache has seen it.
+    pub async fn wait(&self) {
+        self.cache.wait_for(|| self.met()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, revision: u64, owner: &str) -> Arc<Object> {
+        let document = json!({"metadata": {"namespace": "n", "name": name, "uid": name,
+            "resourceVersion": revision.to_string(), "labels": {"owner": owner}}});
+        Arc::new(Object::from_document(document).unwrap())
+    }
+
+    fn cache() -> Arc<Cache> {
+        let by_owner: Indexer = |object| object.label("owner").map(str::to_owned).into_iter().collect();
+        Arc::new(Cache::new(KindId::new("", "v1", "Pod", "pods"), by_owner))
+    }
+
+    fn names(objects: &[Arc<Object>]) -> Vec<&str> {
+        objects.iter().map(|object| object.name()).collect()
+    }
+
+    #[test]
+    fn a_list_replaces_what_was_known() {
+        let cache = cache();
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let ears = told.clone();
+        cache.listen("test", || {
+            Arc::new(move |change| {
+                let what = if change.after.is_some() { "+" } else { "-" };
+                ears.lock().unwrap().push(format!("{what}{}", change.object().name()));
+            })
+        });
+        cache.begin_list();
+        cache.listed(object("a", 1, "x"));
+        cache.listed(object("b", 2, "x"));
+        assert!(!cache.synced() && cache.all().is_empty());
+        cache.end_list();
+        assert!(cache.synced());
+        cache.apply(object("b", 3, "y"));
+        assert_eq!((names(&cache.filed("x")), names(&cache.filed("y"))), (vec!["a"], vec!["b"]));
+        cache.begin_list();
+        cache.listed(object("b", 3, "y"));
+        cache.listed(object("c", 5, "y"));
+        cache.end_list();
+        assert_eq!(names(&cache.within("n")), ["b", "c"]);
+        assert_eq!(names(&cache.filed("x")), Vec::<&str>::new());
+        assert_eq!(*told.lock().unwrap(), ["+a", "+b", "+b", "-a", "+c"], "nothing twice");
+    }
+
+    #[test]
+    fn a_late_listener_hears_of_what_is_there() {
+        let cache = cache();
+        cache.apply(object("a", 1, "x"));
+        let count = Arc::new(Mutex::new(0));
+        for _ in 0..2 {
+            let count = count.clone();
+            cache.listen("late", || Arc::new(move |_| *count.lock().unwrap() += 1));
+        }
+        assert_eq!(*count.lock().unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn writes_are_expected() {
+        let cache = cache();
+        let write = cache.expect_revision(7);
+        assert!(!write.met());
+        cache.apply(object("other", 9, ""));
+        assert!(write.met());
+        write.wait().await;
+        let deletion = cache.expect_deletion(Key::new("n", "other"), "other");
+        assert!(!deletion.met());
+        cache.delete(&object("other", 10, ""));
+        assert!(deletion.met());
+        // Its events are lost, and the object is gone again: only a new list tells.
+        let lost = cache.expect_revision(100);
+        cache.begin_list();
+        assert!(!lost.met());
+        cache.end_list();
+        assert!(lost.met());
+    }
+}

@@ -1,0 +1,148 @@
+//! One watch and one cache per kind, for the whole process.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use kube::core::DynamicObject;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::cache::{Cache, Indexer};
+use crate::object::{KindId, Object, trim};
+
+/// How long a watch that broke waits before it comes back: twice as long each time, up to the last.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// The caches of a process. Clones are the same ones.
+#[derive(Clone)]
+pub struct Caches {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client,
+    indexer: Indexer,
+    namespace: Option<String>,
+    running: Mutex<Running>,
+    /// Told when a kind may have come into being: watches that wait try again.
+    try_again: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Running {
+    caches: BTreeMap<KindId, Arc<Cache>>,
+    /// The watches end with the caches.
+    watches: JoinSet<()>,
+}
+
+impl std::fmt::Debug for Caches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.lock().caches.values()).finish()
+    }
+}
+
+impl Caches {
+    /// Caches of what `client` sees, filed by `indexer`.
+    pub fn new(client: Client, indexer: Indexer) -> Self {
+        Caches::within(client, indexer, None)
+    }
+
+    /// The same, of one namespace only.
+    pub fn within(client: Client, indexer: Indexer, namespace: Option<String>) -> Self {
+        let shared =
+            Shared { client, indexer, namespace, running: Mutex::default(), try_again: Arc::default() };
+        Caches { shared: Arc::new(shared) }
+    }
+
+    /// The client whose world this is.
+    pub fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// The cache of a namespaced kind. The first who asks starts its watch. A kind that the server does not know yet is
+    /// watched as soon as it does.
+    pub fn of(&self, kind: &KindId) -> Arc<Cache> {
+        self.start(kind, true, trim)
+    }
+
+    /// The same for a kind without namespaces; `trim` takes away what need not be kept.
+    pub fn of_cluster(&self, kind: &KindId, trim: fn(&mut Value)) -> Arc<Cache> {
+        self.start(kind, false, trim)
+    }
+
+    /// A kind may have come into being: watches that wait for one try again at once.
+    pub fn kinds_changed(&self) {
+        self.shared.try_again.notify_waiters();
+    }
+
+    fn start(&self, kind: &KindId, namespaced: bool, trim: fn(&mut Value)) -> Arc<Cache> {
+        let mut running = self.lock();
+        if let Some(cache) = running.caches.get(kind) {
+            return cache.clone();
+        }
+        let cache = Arc::new(Cache::new(kind.clone(), self.shared.indexer));
+        running.caches.insert(kind.clone(), cache.clone());
+        let api = match &self.shared.namespace {
+            Some(namespace) if namespaced => {
+                Api::namespaced_with(self.shared.client.clone(), namespace, &kind.resource())
+            }
+            _ => Api::all_with(self.shared.client.clone(), &kind.resource()),
+        };
+        let (fed, again) = (cache.clone(), self.shared.try_again.clone());
+        running.watches.spawn(follow(api, fed, trim, again));
+        cache
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Running> {
+        self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Feeds a cache from a watch, for ever.
+async fn follow(api: Api<DynamicObject>, cache: Arc<Cache>, trim: fn(&mut Value), again: Arc<Notify>) {
+    let mut events = pin!(kube::runtime::watcher(api, watcher::Config::default()));
+    let mut wait = FIRST_WAIT;
+    while let Some(event) = events.next().await {
+        match event {
+            Err(error) => {
+                // A kind that is not there is no news.
+                tracing::debug!(kind = %cache.kind(), %error, "a watch broke");
+                cache.troubled(error.to_string());
+                tokio::select! {
+                    biased;
+                    () = again.notified() => {}
+                    () = tokio::time::sleep(wait) => {}
+                }
+                wait = (wait * 2).min(LONGEST_WAIT);
+                continue;
+            }
+            Ok(event) => feed(&cache, event, trim),
+        }
+        wait = FIRST_WAIT;
+    }
+}
+
+fn feed(cache: &Cache, event: Event<DynamicObject>, trim: fn(&mut Value)) {
+    let read = |object: DynamicObject| match Object::from_dynamic(object, cache.kind(), trim) {
+        Ok(object) => Some(Arc::new(object)),
+        // One bad object does not stop a watch.
+        Err(error) => {
+            tracing::warn!(kind = %cache.kind(), %error, "an object cannot be read");
+            None
+        }
+    };
+    match event {
+        Event::Init => cache.begin_list(),
+        Event::InitApply(object) => drop(read(object).map(|object| cache.listed(object))),
+        Event::InitDone => cache.end_list(),
+        Event::Apply(object) => drop(read(object).map(|object| cache.apply(object))),
+        Event::Delete(object) => drop(read(object).map(|object| cache.delete(&object))),
+    }
+}

@@ -1,0 +1,274 @@
+//! Objects as caches keep them.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use api::Kind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::core::{ApiResource, DynamicObject};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A kind in one version, as URLs and objects have it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KindId {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Plural, as in URLs.
+    pub plural: String,
+}
+
+impl KindId {
+    /// A kind whose every part is known.
+    pub fn new(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        KindId { group: group.into(), version: version.into(), kind: kind.into(), plural: plural.into() }
+    }
+
+    /// A kind of ours.
+    pub fn of<K: Kind>() -> Self {
+        KindId::new(K::GROUP, K::VERSION, K::KIND, K::PLURAL)
+    }
+
+    /// Group and version in one word.
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The same for the client library.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            api_version: self.api_version(),
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
+        }
+    }
+}
+
+impl fmt::Display for KindId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.kind, self.api_version())
+    }
+}
+
+/// Which object of a kind. The namespace is empty for kinds without one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Where it is.
+    pub namespace: String,
+    /// What it is called.
+    pub name: String,
+}
+
+impl Key {
+    /// The key of an object.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Key { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The key that metadata names.
+    pub fn of(meta: &ObjectMeta) -> Self {
+        Key::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
+    }
+}
+
+/// An object does not fit the type that it is to be read as.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{kind} {key} cannot be read: {problem}")]
+pub struct Unreadable {
+    /// Its kind.
+    pub kind: String,
+    /// Which one.
+    pub key: Key,
+    /// What does not fit.
+    pub problem: String,
+}
+
+/// An object as it was last seen. It never changes: a newer state is another one.
+pub struct Object {
+    /// Its metadata.
+    pub meta: ObjectMeta,
+    document: Value,
+    /// The typed view, made when it is first asked for.
+    typed: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.document["kind"].as_str().unwrap_or_default(), self.key())
+    }
+}
+
+impl Object {
+    /// An object from its document.
+    ///
+    /// # Errors
+    /// If its metadata has no meaning.
+    pub fn from_document(document: Value) -> Result<Self, serde_json::Error> {
+        let meta = serde::Deserialize::deserialize(&document["metadata"])?;
+        Ok(Object { meta, document, typed: OnceLock::new() })
+    }
+
+    pub(crate) fn from_dynamic(
+        object: DynamicObject,
+        kind: &KindId,
+        trim: fn(&mut Value),
+    ) -> Result<Self, serde_json::Error> {
+        let mut document = serde_json::to_value(object)?;
+        // Lists of built-in kinds leave out what every item is.
+        document["apiVersion"] = kind.api_version().into();
+        document["kind"] = kind.kind.clone().into();
+        trim(&mut document);
+        Object::from_document(document)
+    }
+
+    /// The whole object.
+    pub fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Which one it is.
+    pub fn key(&self) -> Key {
+        Key::of(&self.meta)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.meta.name.as_deref().unwrap_or_default()
+    }
+
+    /// Its namespace.
+    pub fn namespace(&self) -> &str {
+        self.meta.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// What tells it from another one of the same name.
+    pub fn uid(&self) -> &str {
+        self.meta.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether it is being deleted.
+    pub fn deleting(&self) -> bool {
+        self.meta.deletion_timestamp.is_some()
+    }
+
+    /// The revision of the store in which it was written.
+    pub fn revision(&self) -> u64 {
+        revision(&self.meta)
+    }
+
+    /// A label's value.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.meta.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// An annotation's value.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.meta.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// Its owners.
+    pub fn owners(&self) -> &[OwnerReference] {
+        self.meta.owner_references.as_deref().unwrap_or_default()
+    }
+
+    /// The object as a type; made once, however often it is asked for. Always ask an object for the same type.
+    ///
+    /// # Errors
+    /// If a field has another type than `T` says.
+    pub fn view<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<T>, Unreadable> {
+        if let Some(known) = self.typed.get().and_then(|known| known.clone().downcast::<T>().ok()) {
+            return Ok(known);
+        }
+        let unreadable = |problem: serde_json::Error| Unreadable {
+            kind: self.document["kind"].as_str().unwrap_or_default().into(),
+            key: self.key(),
+            problem: problem.to_string(),
+        };
+        let value = Arc::new(T::deserialize(&self.document).map_err(unreadable)?);
+        let _ = self.typed.set(value.clone());
+        Ok(value)
+    }
+}
+
+pub(crate) fn revision(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// What caches do not keep of objects: who wrote which field, but for the metadata that `managers` wrote.
+pub(crate) fn trim(document: &mut Value) {
+    let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(Value::Array(fields)) = metadata.remove("managedFields") else { return };
+    let kept: Vec<Value> = fields.into_iter().filter_map(own_metadata).collect();
+    if !kept.is_empty() {
+        metadata.insert("managedFields".into(), kept.into());
+    }
+}
+
+/// The prefix of the field managers under which controllers propagate metadata. Upstream's names, so that what it
+/// propagated is taken over.
+const MANAGERS: &str = "capi-";
+
+fn own_metadata(entry: Value) -> Option<Value> {
+    let ours = entry["manager"].as_str()?.starts_with(MANAGERS) && entry.get("subresource").is_none();
+    let fields = entry.pointer("/fieldsV1/f:metadata").filter(|_| ours)?;
+    let mut kept = serde_json::Map::new();
+    for part in ["f:labels", "f:annotations"] {
+        if let Some(keys) = fields.get(part) {
+            kept.insert(part.into(), keys.clone());
+        }
+    }
+    let manager = entry["manager"].clone();
+    Some(serde_json::json!({"manager": manager, "fieldsV1": {"f:metadata": kept}}))
+}
+
+/// The labels or annotations that a manager wrote.
+pub fn written_by<'a>(document: &'a Value, manager: &str, part: &str) -> Vec<&'a str> {
+    let entries = document.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let ours = entries.into_iter().flatten().filter(|entry| entry["manager"] == manager);
+    let keys = ours.filter_map(|entry| entry["fieldsV1"]["f:metadata"][part].as_object());
+    keys.flat_map(|keys| keys.keys()).filter_map(|key| key.strip_prefix("f:")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_our_own_marks_are_kept() {
+        let mut document = json!({"metadata": {"managedFields": [
+            {"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {"f:theirs": {}}}}},
+            {"manager": "capi-machineset", "operation": "Apply", "fieldsV1": {
+                "f:metadata": {"f:labels": {".": {}, "f:ours": {}}, "f:finalizers": {}}, "f:spec": {"f:version": {}}
+            }},
+            {"manager": "capi-machineset", "subresource": "status", "fieldsV1": {"f:status": {}}}
+        ]}});
+        trim(&mut document);
+        assert_eq!(written_by(&document, "capi-machineset", "f:labels"), ["ours"]);
+        assert!(written_by(&document, "capi-machineset", "f:annotations").is_empty());
+        assert_eq!(document["metadata"]["managedFields"].as_array().unwrap().len(), 1);
+        let mut plain = json!({"metadata": {"name": "x", "managedFields": []}});
+        trim(&mut plain);
+        assert_eq!(plain, json!({"metadata": {"name": "x"}}));
+    }
+}

@@ -1,0 +1,274 @@
+//! Which objects are to be looked at, and when.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clock::{Clock, Monotonic};
+use tokio::sync::Notify;
+
+use crate::object::Key;
+
+/// How often an object is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Time between two looks at the same object, at least. What happens meanwhile is seen together.
+    pub interval: Duration,
+    /// How long a failure waits before the first retry; twice as long each time.
+    pub first_retry: Duration,
+    /// The longest that a failure waits.
+    pub longest_retry: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace {
+            interval: Duration::from_secs(1),
+            first_retry: Duration::from_secs(1),
+            longest_retry: Duration::from_secs(60),
+        }
+    }
+}
+
+/// When, and a number that makes two of them different.
+type Due = (Duration, u64);
+
+#[derive(Debug, Default)]
+struct Entry {
+    due: Option<Due>,
+    running: bool,
+    /// When it is to be looked at after the look that is running.
+    next: Option<Duration>,
+    started: Option<Duration>,
+    failures: u32,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    entries: BTreeMap<Key, Entry>,
+    due: BTreeMap<Due, Key>,
+    count: u64,
+}
+
+/// Objects that are to be looked at. Each is looked at by one at a time; asked for often, it is looked at once.
+pub struct Queue {
+    clock: Arc<dyn Clock>,
+    start: Monotonic,
+    pace: Pace,
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} due", self.lock().due.len())
+    }
+}
+
+/// How a look ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Look again when something changes.
+    Well,
+    /// Look again after this time, or when something changes.
+    Again(Duration),
+    /// Something failed.
+    Badly,
+    /// The object is gone.
+    Gone,
+}
+
+impl Queue {
+    /// An empty one.
+    pub fn new(clock: Arc<dyn Clock>, pace: Pace) -> Self {
+        let start = clock.monotonic();
+        Queue { clock, start, pace, inner: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Has an object looked at as soon as its pace allows.
+    pub fn add(&self, key: Key) {
+        self.add_after(key, Duration::ZERO);
+    }
+
+    /// Has an object looked at after some time, or earlier if somebody else asks for it.
+    pub fn add_after(&self, key: Key, wait: Duration) {
+        let now = self.now();
+        let mut inner = self.lock();
+        let entry = inner.entries.entry(key.clone()).or_default();
+        let at = (now + wait).max(self.earliest(entry));
+        if entry.running {
+            entry.next = Some(entry.next.map_or(at, |next| next.min(at)));
+            return;
+        }
+        inner.schedule(key, at);
+        drop(inner);
+        self.changed.notify_one();
+    }
+
+    /// The next object whose time has come. It is not given to anybody else until it is [`Queue::done`].
+    pub async fn next(&self) -> Key {
+        loop {
+            let wait = match self.take() {
+                Ok(key) => return key,
+                Err(wait) => wait,
+            };
+            let changed = self.changed.notified();
+            match wait {
+                Some(wait) => tokio::select! {
+                    biased;
+                    () = changed => {}
+                    () = tokio::time::sleep(wait) => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+
+    /// A look at an object has ended.
+    pub fn done(&self, key: Key, ended: Ended) {
+        let now = self.now();
+        let mut inner = self.lock();
+        let Some(entry) = inner.entries.get_mut(&key) else { return };
+        entry.running = false;
+        entry.failures = if ended == Ended::Badly { entry.failures + 1 } else { 0 };
+        let earliest = self.earliest(entry);
+        let own = match ended {
+            Ended::Well | Ended::Gone => None,
+            Ended::Again(wait) => Some(now + wait),
+            Ended::Badly => Some(now + self.retry(entry.failures)),
+        };
+        let asked = entry.next.take();
+        match own.into_iter().chain(asked).min() {
+            Some(at) => {
+                inner.schedule(key, at.max(earliest));
+                drop(inner);
+                self.changed.notify_one();
+            }
+            None if ended == Ended::Gone => drop(inner.entries.remove(&key)),
+            None => {}
+        }
+    }
+
+    fn retry(&self, failures: u32) -> Duration {
+        let doubled = self.pace.first_retry * 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
+        doubled.min(self.pace.longest_retry)
+    }
+
+    /// An object, or how long until the next one is due.
+    fn take(&self) -> Result<Key, Option<Duration>> {
+        let now = self.now();
+        let mut inner = self.lock();
+        let Some((&due, key)) = inner.due.iter().next() else { return Err(None) };
+        if due.0 > now {
+            return Err(Some(due.0 - now));
+        }
+        let key = key.clone();
+        inner.due.remove(&due);
+        if let Some(entry) = inner.entries.get_mut(&key) {
+            entry.due = None;
+            entry.running = true;
+            entry.started = Some(now);
+        }
+        Ok(key)
+    }
+
+    fn earliest(&self, entry: &Entry) -> Duration {
+        entry.started.map_or(Duration::ZERO, |started| started + self.pace.interval)
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.monotonic().since(self.start)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Puts an object into the order of what is due, unless it is due earlier already.
+    fn schedule(&mut self, key: Key, at: Duration) {
+        let count = self.count;
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.due.is_some_and(|due| due.0 <= at) {
+            return;
+        }
+        self.count += 1;
+        if let Some(later) = entry.due.replace((at, count)) {
+            self.due.remove(&later);
+        }
+        self.due.insert((at, count), key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::RuntimeClock;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn queue() -> (Arc<dyn Clock>, Queue) {
+        let clock: Arc<dyn Clock> = Arc::new(RuntimeClock::starting_at(Timestamp::UNIX_EPOCH));
+        (clock.clone(), Queue::new(clock, Pace::default()))
+    }
+
+    fn key(name: &str) -> Key {
+        Key::new("n", name)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn asked_for_often_is_looked_at_once() {
+        let (clock, queue) = queue();
+        for _ in 0..3 {
+            queue.add(key("a"));
+        }
+        queue.add(key("b"));
+        assert_eq!(queue.next().await, key("a"));
+        assert_eq!(queue.next().await, key("b"));
+        queue.add(key("a"));
+        queue.done(key("a"), Ended::Well);
+        assert_eq!(queue.next().await, key("a"));
+        assert_eq!(clock.now().as_second(), 1, "not before its interval is over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_else_gets_what_is_being_looked_at() {
+        let (_, queue) = queue();
+        queue.add(key("a"));
+        assert_eq!(queue.next().await, key("a"));
+        queue.add(key("a"));
+        let second = tokio::time::timeout(Duration::from_secs(60), queue.next()).await;
+        assert!(second.is_err());
+        queue.done(key("a"), Ended::Well);
+        assert_eq!(queue.next().await, key("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_wait_longer_and_longer() {
+        let (clock, queue) = queue();
+        queue.add(key("a"));
+        let mut times = Vec::new();
+        for _ in 0..9 {
+            assert_eq!(queue.next().await, key("a"));
+            times.push(clock.now().as_second());
+            queue.done(key("a"), Ended::Badly);
+        }
+        assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+        assert_eq!(queue.next().await, key("a"));
+        queue.done(key("a"), Ended::Again(Duration::from_secs(5)));
+        let begin = clock.now().as_second();
+        queue.add_after(key("a"), Duration::from_secs(2));
+        assert_eq!(queue.next().await, key("a"));
+        assert_eq!(clock.now().as_second() - begin, 2, "the earlier one counts");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_gone_is_forgotten() {
+        let (_, queue) = queue();
+        queue.add(key("a"));
+        queue.next().await;
+        queue.done(key("a"), Ended::Gone);
+        assert!(queue.lock().entries.is_empty());
+    }
+}
