@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`caches`], [`cache`] | one watch and one cache per kind and process; what a writer expects of them |
 //! | [`queue`], [`runner`] | which objects are looked at, when, and by whom |
-//! | [`write`] | writing only what changed and only what is ours |
+//! | [`mod@write`] | writing only what changed and only what is ours |
 //! | [`conditions`] | findings in a status: setting, merging, summing up |
 //! | [`drain`], [`evict`] | draining a node: what decides, and what acts |
 //! | [`owners`], [`events`], [`lease`] | who owns an object, what happened to it, who does the work |
