@@ -153,7 +153,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Driver<S> {
     }
 
     fn next_frame(&mut self, cx: &Context<'_>) -> Result<Option<Frame>, Ended> {
-        if std::mem::take(&mut self.ping_due) || self.pace.wants_mark() {
+        let first = self.pace.wants_first_mark() && self.shared.look().mux.has_output();
+        if std::mem::take(&mut self.ping_due) || first || self.pace.wants_mark() {
             let mark = self.pace.mark(self.shared.clock.monotonic());
             return Ok(Some(Frame::Ping(Bytes::copy_from_slice(&mark))));
         }

@@ -15,6 +15,8 @@ use clock::Monotonic;
 const LEAST: u64 = 512 << 10;
 /// ... and never more.
 const MOST: u64 = 16 << 20;
+/// What is let on the way to see how long it is by itself.
+const PROBE: u64 = 64 << 10;
 /// A mark after each such part of what may be on the way.
 const MARKS: u64 = 4;
 /// Shorter round trips are taken for this: they say more about who has a processor than about the way.
@@ -49,6 +51,9 @@ pub(super) struct Pace {
     period: Monotonic,
     /// The way is kept nearly empty until this mark is answered.
     probe: Option<u64>,
+    /// All that was sent when it was last looked, and whether that was all the time so.
+    looked: u64,
+    quiet: bool,
     /// They do not answer.
     given_up: bool,
 }
@@ -66,14 +71,21 @@ impl Pace {
             shortest: [None; 2],
             period: now,
             probe: None,
+            looked: 0,
+            quiet: true,
             given_up: false,
         }
     }
 
     /// Whether more bytes may go.
     pub(super) fn is_open(&self) -> bool {
-        let most = if self.probe.is_some() { LEAST } else { self.window };
+        let most = if self.probe.is_some() { PROBE } else { self.window };
         self.given_up || self.sent - self.arrived < most
+    }
+
+    /// Whether a mark should go before the next bytes: nothing went for a while, so it is alone on the way.
+    pub(super) fn wants_first_mark(&self) -> bool {
+        self.quiet && !self.given_up
     }
 
     /// Whether a mark should go.
@@ -90,7 +102,7 @@ impl Pace {
 
     /// A mark goes; what is in it.
     pub(super) fn mark(&mut self, now: Monotonic) -> [u8; 8] {
-        self.unmarked = 0;
+        (self.unmarked, self.quiet) = (0, false);
         self.next += 1;
         if now.since(self.period) >= PERIOD {
             self.period = now;
@@ -127,8 +139,10 @@ impl Pace {
         self.window = ((2.0 * self.rate * shortest.as_secs_f64()) as u64).clamp(LEAST, MOST);
     }
 
-    /// Notices who does not answer. To be called now and then.
+    /// Notices silence of either side. To be called now and then.
     pub(super) fn tick(&mut self, now: Monotonic) {
+        self.quiet = self.looked == self.sent && self.marks.is_empty();
+        self.looked = self.sent;
         if self.marks.front().is_some_and(|mark| now.since(mark.at) >= UNANSWERED) {
             self.given_up = true;
             self.marks.clear();
@@ -164,6 +178,10 @@ mod tests {
                 if let Some(mark) = mark.filter(|_| !silent) {
                     pace.answered(if mark[7] % 2 == 0 { &[] } else { &mark }, now);
                 }
+            }
+            if pace.wants_first_mark() {
+                let mark = pace.mark(now);
+                under_way.push_back((busy_until.max(passed) + way.round_trip, Some(mark)));
             }
             while pace.is_open() && pace.sent < 1 << 32 {
                 let takes = Duration::from_secs_f64(32_768.0 / way.rate);
