@@ -31,7 +31,7 @@ pub struct Decision {
     pub machines: BTreeMap<MachineName, Condition>,
     /// The control plane's status.
     pub status: Status,
-    /// What is waited for; the first is what the control plane as a whole waits for.
+    /// What is waited for; what the control plane as a whole waits for, if anything, comes first.
     pub waits: Vec<Wait>,
     /// When to ask again although nothing changed.
     pub wake_at: Option<Timestamp>,
