@@ -35,7 +35,7 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 8] = [
+const BENCHMARKS: [Benchmark; 6] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
