@@ -11,8 +11,8 @@ use crate::run::{cargo, listen, program, root, succeed};
 const OF_GO: f64 = 1.5;
 /// ... or this much of what a plain websocket gives, whichever is less.
 const OF_RAW: f64 = 0.8;
-/// Of what Go takes for a small request beside a large one, this much at most.
-const LATENCY_OF_GO: f64 = 1.0 / 3.0;
+/// Of what Go takes for a small request beside a large one, this much at most: a third.
+const LATENCY_OF_GO: f64 = 0.33;
 /// Bytes of a stream that may wait to be sent: `Limits::unsent`.
 const UNSENT: f64 = 262_144.0;
 

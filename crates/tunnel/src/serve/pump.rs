@@ -14,6 +14,8 @@ use crate::stream::TunnelStream;
 const LEAST: usize = 4 << 10;
 /// ... and from one that has a lot.
 const MOST: usize = 32 << 10;
+/// How many pieces are carried one way before other tasks have their turn.
+const TURN: usize = 8;
 
 /// Carries bytes until both ways have ended, or the tunnel's stream has broken. An end is passed on as an end; an error
 /// of `io` is told to the other side after all that came before it.
@@ -62,7 +64,12 @@ impl<T: Io> Pump<T> {
     }
 
     fn poll_inward(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut turn = 0..TURN;
         while self.inward == Way::Open {
+            if turn.next().is_none() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let bytes = match Pin::new(&mut self.tunnel).poll_fill_buf(cx)? {
                 Poll::Ready(bytes) => bytes,
                 Poll::Pending => {
@@ -95,7 +102,12 @@ impl<T: Io> Pump<T> {
     }
 
     fn poll_outward(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut turn = 0..TURN;
         while self.outward == Way::Open {
+            if turn.next().is_none() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if self.given == self.filled {
                 ready!(self.poll_fill(cx))?;
                 if self.filled == 0 {

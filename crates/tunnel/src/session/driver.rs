@@ -23,9 +23,9 @@ use crate::shared::{Happened, Shared};
 use crate::stream::TunnelStream;
 
 /// How many messages are received or sent before the other direction has its turn.
-const TURN: usize = 32;
-/// How many turns there are before other tasks have theirs.
-const ROUNDS: usize = 8;
+const TURN: usize = 8;
+/// How many turns there are before other tasks have theirs: a long transfer must not keep a processor from a small request.
+const ROUNDS: usize = 2;
 /// How often it is looked for what has been waiting for too long.
 const TICK: Duration = Duration::from_secs(1);
 /// What streams of a session that is over get to hear, in the words of Go's implementation.
