@@ -12,14 +12,15 @@ use k8s_openapi::api::core::v1::Node;
 use kit::conditions::legacy::{self, Severity as Legacy};
 use kit::conditions::{self, Finding, Status};
 use kit::events::Severity;
+use kit::index;
 use kit::runner::Controller;
 use kit::write::Edit;
 use kit::{Ended, Key, Object, Turn, owners};
 
 use crate::context::{Context, Error, cluster_owner, kind_of, typed};
 use crate::health::{self, ClusterState, SeenNode, Target, Verdict};
+use crate::pause;
 use crate::selector::Selector;
-use crate::{index, pause};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 2] = ["RemediationAllowed", "Paused"];

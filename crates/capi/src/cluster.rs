@@ -10,12 +10,13 @@ use std::time::Duration;
 use api::capi::v1beta2::{Cluster, ClusterStatus, Machine, MachineDeployment, MachineSet};
 use api::catalogue::{finalizers, labels};
 use kit::conditions;
+use kit::index;
 use kit::runner::Controller;
 use kit::write::Edit;
 use kit::{Ended, Key, Object, Turn};
 
 use crate::context::{Context, Error, Found, typed};
-use crate::{index, pause};
+use crate::pause;
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 16] = [

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::index;
+use kit::index;
 
 /// How long after a failure a connection is tried again.
 const RETRY: Duration = Duration::from_secs(30);

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::contract::{Breach, Contract, External};
-use crate::index;
+use kit::index;
 
 /// How long the first look at a provider's kind waits until its objects are known.
 const SYNC_WITHIN: Duration = Duration::from_secs(20);

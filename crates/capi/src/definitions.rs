@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::conversion::ApiVersions;
 use kit::{Cache, Caches};
 
-use crate::index;
+use kit::index;
 
 /// What is known of CRDs.
 #[derive(Debug)]

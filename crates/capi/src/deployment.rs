@@ -12,6 +12,7 @@ use api::catalogue::{annotations, finalizers, labels};
 use jiff::Timestamp;
 use kit::conditions;
 use kit::events::Severity;
+use kit::index;
 use kit::runner::Controller;
 use kit::write::Edit;
 use kit::{Ended, Key, Object, Turn, owners};
@@ -19,7 +20,7 @@ use kit::{Ended, Key, Object, Turn, owners};
 use crate::context::{Context, Error, Found, cluster_owner, kind_of, typed};
 use crate::rollout::{self, Bounds, Intents, Set, Share};
 use crate::selector::Selector;
-use crate::{index, naming, pause, template};
+use crate::{naming, pause, template};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 9] = [

@@ -27,7 +27,6 @@ mod definitions;
 mod deployment;
 mod external;
 pub mod health;
-mod index;
 mod kubeconfig;
 mod machine;
 mod machines;
@@ -50,7 +49,7 @@ use std::sync::Arc;
 pub use clusters::ClusterCache;
 pub use context::{Error, Paces, Parts, Unresolved};
 pub use definitions::Definitions;
-pub use index::entries;
+pub use kit::index::entries;
 
 use context::Context;
 

@@ -17,12 +17,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kit::access::Connection;
 use kit::conditions;
+use kit::index;
 use kit::runner::Controller;
 use kit::write::Edit;
 use kit::{Ended, Key, KindId, Object, Turn, owners};
 
 use crate::context::{Context, Error, Found};
-use crate::{index, pause};
+use crate::pause;
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 10] = [

@@ -12,13 +12,14 @@ use std::time::Duration;
 use api::capi::v1beta2::{Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
 use api::catalogue::{finalizers, labels};
 use kit::conditions;
+use kit::index;
 use kit::runner::Controller;
 use kit::write::Edit;
 use kit::{Ended, Key, KindId, Object, Turn, owners};
 
 use crate::context::{Context, Error, Found, cluster_owner, kind_of, typed};
+use crate::pause;
 use crate::selector::Selector;
-use crate::{index, pause};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 7] =

@@ -6,7 +6,7 @@ use api::capi::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
 use kit::{Cache, Change, Key, KindId, Object, Queue, owners};
 
 use crate::context::Context;
-use crate::index;
+use kit::index;
 
 /// Has every controller told of what concerns it.
 pub(crate) fn connect(context: &Arc<Context>) {

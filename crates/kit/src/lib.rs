@@ -7,6 +7,7 @@
 //! | [`mod@write`] | writing only what changed and only what is ours |
 //! | [`conditions`] | findings in a status: setting, merging, summing up |
 //! | [`drain`], [`evict`] | draining a node: what decides, and what acts |
+//! | [`index`] | what objects are found by in caches |
 //! | [`owners`], [`events`], [`lease`] | who owns an object, what happened to it, who does the work |
 //! | [`access`] | ways to the clusters that are looked after |
 //!
@@ -20,6 +21,7 @@ pub mod conditions;
 pub mod drain;
 pub mod events;
 pub mod evict;
+pub mod index;
 pub mod lease;
 pub mod object;
 pub mod owners;

@@ -14,8 +14,8 @@ use serde_json::json;
 use super::Judged;
 use crate::context::{Context, Error, kind_of};
 use crate::health::Verdict;
-use crate::index;
 use crate::template::made_kind;
+use kit::index;
 
 /// The conditions of machines that health checks write.
 const OWNED: [&str; 2] = [types::HEALTH_CHECK_SUCCEEDED, types::EXTERNALLY_REMEDIATED];

@@ -19,8 +19,8 @@ use kube::api::DeleteParams;
 
 use super::{Seen, SeenNode, volumes};
 use crate::context::{Context, Error, Found, Provider, kind_of, typed};
-use crate::index;
 use crate::removal::{self, Remains, Step, Surroundings};
+use kit::index;
 
 /// How long a look at a drain or at volumes is put off.
 const DRAIN_LOOK: Duration = Duration::from_secs(20);

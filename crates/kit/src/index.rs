@@ -1,7 +1,7 @@
-//! What objects are found by.
+//! What objects are found by: the entries that caches file them under, of any kind.
 
+use crate::object::{KindId, Object};
 use api::catalogue::labels;
-use kit::{KindId, Object};
 use serde_json::{Value, json};
 
 /// Where references to providers' objects stand, in all kinds of ours.
@@ -14,42 +14,42 @@ const REFERENCES: [&str; 5] = [
 ];
 
 /// The kind of CustomResourceDefinitions.
-pub(crate) fn definitions() -> KindId {
+pub fn definitions() -> KindId {
     KindId::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 }
 
 /// The entry of what belongs to a cluster.
-pub(crate) fn cluster(namespace: &str, name: &str) -> String {
+pub fn cluster(namespace: &str, name: &str) -> String {
     format!("cluster {namespace}/{name}")
 }
 
 /// The entry of what an object owns.
-pub(crate) fn owner(uid: &str) -> String {
+pub fn owner(uid: &str) -> String {
     format!("owner {uid}")
 }
 
 /// The entry of what refers to an object.
-pub(crate) fn reference(namespace: &str, group: &str, kind: &str, name: &str) -> String {
+pub fn reference(namespace: &str, group: &str, kind: &str, name: &str) -> String {
     format!("reference {namespace}/{group}/{kind}/{name}")
 }
 
 /// The entry of what refers to any object of a kind.
-pub(crate) fn reference_kind(group: &str, kind: &str) -> String {
+pub fn reference_kind(group: &str, kind: &str) -> String {
     format!("reference kind {group}/{kind}")
 }
 
 /// The entry of the CRD that defines a kind.
-pub(crate) fn kind(group: &str, kind: &str) -> String {
+pub fn kind(group: &str, kind: &str) -> String {
     format!("kind {group}/{kind}")
 }
 
 /// The entry of the Node with a provider's id, and of Machines with it.
-pub(crate) fn provider_id(id: &str) -> String {
+pub fn provider_id(id: &str) -> String {
     format!("provider {id}")
 }
 
 /// The entry of the Machine whose node is called so.
-pub(crate) fn node(namespace: &str, cluster: &str, node: &str) -> String {
+pub fn node(namespace: &str, cluster: &str, node: &str) -> String {
     format!("node {namespace}/{cluster}/{node}")
 }
 
@@ -86,7 +86,7 @@ pub fn entries(object: &Object) -> Vec<String> {
 }
 
 /// Keeps of a CRD what contracts are resolved by. Schemas are large, and there are hundreds of CRDs.
-pub(crate) fn trim_definition(document: &mut Value) {
+pub fn trim_definition(document: &mut Value) {
     let spec = &document["spec"];
     let spec = json!({"group": spec["group"], "names": spec["names"], "scope": spec["scope"]});
     let mut metadata = document["metadata"].take();
