@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Parser, Subcommand};
 
+use crate::verbs::{completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, upgrade};
 use crate::{apiserver, backup, crds, log, rotate, server};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
@@ -34,6 +35,30 @@ enum Command {
     RotateEncryptionKey(rotate::Arguments),
     /// Start everything and create a first cluster (not built yet)
     Quickstart,
+    /// Make a cluster
+    Create {
+        #[command(subcommand)]
+        what: create::What,
+    },
+    /// List clusters, machines, pools and more
+    Get(get::Arguments),
+    /// Show everything that a cluster is made of, and what is not well
+    Describe(describe::Arguments),
+    /// Show what applying a file would change
+    Diff(diff::Arguments),
+    /// Change how many machines a pool has
+    Scale(scale::Arguments),
+    /// Change a cluster's version of Kubernetes
+    Upgrade(upgrade::Arguments),
+    /// Print the way to a cluster, for any kubectl
+    Kubeconfig(kubeconfig::Arguments),
+    /// Print the command that makes a host a node of a cluster
+    #[command(name = "node-command")]
+    Register(node_command::Arguments),
+    /// Print what a machine's agent has reported
+    Logs(logs::Arguments),
+    /// Print what a shell needs to complete our words
+    Completion(completion::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -60,6 +85,16 @@ impl Cli {
             Command::Restore(arguments) => backup::restore(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
             Command::Quickstart => quickstart(),
+            Command::Create { what } => create::run(&what),
+            Command::Get(arguments) => get::run(&arguments),
+            Command::Describe(arguments) => describe::run(&arguments),
+            Command::Diff(arguments) => diff::run(&arguments),
+            Command::Scale(arguments) => scale::run(&arguments),
+            Command::Upgrade(arguments) => upgrade::run(&arguments),
+            Command::Kubeconfig(arguments) => kubeconfig::run(&arguments),
+            Command::Register(arguments) => node_command::run(&arguments),
+            Command::Logs(arguments) => logs::run(&arguments),
+            Command::Completion(arguments) => completion::run(&arguments),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

@@ -8,9 +8,11 @@ mod beside;
 mod cli;
 mod converter;
 mod crds;
+mod data_dir;
 mod log;
 mod rotate;
 mod server;
+mod verbs;
 mod webhooks;
 
 use clap::Parser;
