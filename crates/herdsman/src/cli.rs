@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Parser, Subcommand};
 
-use crate::verbs::{completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, upgrade};
+use crate::verbs::{
+    completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, support_bundle, upgrade,
+};
 use crate::{apiserver, backup, crds, log, rotate, server};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
@@ -57,6 +59,8 @@ enum Command {
     Register(node_command::Arguments),
     /// Print what a machine's agent has reported
     Logs(logs::Arguments),
+    /// Gather everything that helps to help in one file, without secrets
+    SupportBundle(support_bundle::Arguments),
     /// Print what a shell needs to complete our words
     Completion(completion::Arguments),
 }
@@ -94,6 +98,7 @@ impl Cli {
             Command::Kubeconfig(arguments) => kubeconfig::run(&arguments),
             Command::Register(arguments) => node_command::run(&arguments),
             Command::Logs(arguments) => logs::run(&arguments),
+            Command::SupportBundle(arguments) => support_bundle::run(&arguments),
             Command::Completion(arguments) => completion::run(&arguments),
         };
         match outcome {

@@ -14,6 +14,8 @@ pub(crate) mod node_command;
 pub(crate) mod output;
 pub(crate) mod pool;
 pub(crate) mod progress;
+pub(crate) mod redact;
 pub(crate) mod scale;
+pub(crate) mod support_bundle;
 pub(crate) mod target;
 pub(crate) mod upgrade;
