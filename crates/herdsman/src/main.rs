@@ -10,6 +10,8 @@ mod converter;
 mod crds;
 mod data_dir;
 mod log;
+#[cfg(test)]
+mod reference;
 mod rotate;
 mod server;
 mod verbs;
