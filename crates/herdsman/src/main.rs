@@ -9,6 +9,7 @@ mod cli;
 mod converter;
 mod crds;
 mod data_dir;
+mod embedded;
 mod log;
 #[cfg(test)]
 mod reference;
