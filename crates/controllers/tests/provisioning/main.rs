@@ -1,0 +1,8 @@
+//! The controllers of clusters, infrastructure, bootstrap and hosts beside Cluster API's, on the embedded server, in
+//! simulated time, with a small stand-in for everything that is not there.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod cluster;
+mod provider;
+mod world;
