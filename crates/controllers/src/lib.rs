@@ -1,5 +1,15 @@
 //! Our providers: each controller gathers what is known, has a pure function decide (crates `provisioning` and
 //! `planner`), does what it is told, and says how it stands.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`drivers`] | node drivers: from a driver's flags to its kinds |
+//! | [`machine`] | servers of node drivers: the infrastructure machines |
+//! | [`jobs`] | runs the Jobs of infrastructure machines where no Kubernetes does |
+
+pub mod drivers;
+pub mod jobs;
+pub mod machine;
 
 use std::sync::{Arc, Mutex};
 
