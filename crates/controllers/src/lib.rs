@@ -7,10 +7,16 @@
 //! | [`infrastructure`] | the infrastructure cluster of clusters that bring none |
 //! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret |
 //! | [`custom`] | machines that register by their own hand |
+//! | [`drivers`] | node drivers: from a driver's flags to its kinds |
+//! | [`machine`] | servers of node drivers: the infrastructure machines |
+//! | [`jobs`] | runs the Jobs of infrastructure machines where no Kubernetes does |
 
 pub mod bootstrap;
 pub mod custom;
+pub mod drivers;
 pub mod infrastructure;
+pub mod jobs;
+pub mod machine;
 mod objects;
 pub mod provisioning;
 mod settings;
