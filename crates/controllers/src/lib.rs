@@ -8,6 +8,8 @@ use kit::Caches;
 use kit::access::SharedAccess;
 use tokio::sync::watch;
 
+pub mod controlplane;
+
 /// What every group of controllers is given.
 #[derive(Clone)]
 pub struct Parts {
