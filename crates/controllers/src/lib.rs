@@ -12,6 +12,7 @@
 //! | [`jobs`] | runs the Jobs of infrastructure machines where no Kubernetes does |
 
 pub mod bootstrap;
+pub mod controlplane;
 pub mod custom;
 pub mod drivers;
 pub mod infrastructure;
@@ -31,6 +32,7 @@ use kit::access::SharedAccess;
 use kit::{Caches, Ended};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
+
 
 /// What every group of controllers is given.
 #[derive(Clone)]
