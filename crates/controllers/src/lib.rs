@@ -10,6 +10,7 @@
 //! | [`drivers`] | node drivers: from a driver's flags to its kinds |
 //! | [`machine`] | servers of node drivers: the infrastructure machines |
 //! | [`jobs`] | runs the Jobs of infrastructure machines where no Kubernetes does |
+//! | [`controlplane`] | the control plane: what every machine does next, and how it stands |
 
 pub mod bootstrap;
 pub mod controlplane;
@@ -32,7 +33,6 @@ use kit::access::SharedAccess;
 use kit::{Caches, Ended};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
-
 
 /// What every group of controllers is given.
 #[derive(Clone)]
