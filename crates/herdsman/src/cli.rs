@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::verbs::{
     completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, support_bundle, upgrade,
 };
-use crate::{apiserver, backup, crds, log, rotate, server};
+use crate::{apiserver, backup, crds, log, rotate, server, up};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run everything on this machine, kept in a directory, until SIGTERM
+    Up(Box<up::Arguments>),
     /// Serve a Kubernetes API of its own, kept in a directory, until SIGTERM
     Apiserver(apiserver::Arguments),
     /// Run controllers on a Kubernetes that is there already, until SIGTERM
@@ -75,6 +77,10 @@ impl Cli {
     /// Runs the command: 0 on success, 1 on failure with the reason on stderr. (clap ends with 2 on wrong usage.)
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self.command {
+            Command::Up(arguments) => {
+                log::start();
+                up::run(*arguments)
+            }
             Command::Apiserver(arguments) => {
                 log::start();
                 apiserver::run(&arguments)

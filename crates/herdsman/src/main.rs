@@ -1,20 +1,25 @@
 //! The `herdsman` command.
 
+mod admin;
 mod admission;
 mod apiserver;
 mod audit;
 mod backup;
 mod beside;
 mod cli;
+mod controllers;
 mod converter;
 mod crds;
 mod data_dir;
 mod embedded;
 mod log;
+mod product;
 #[cfg(test)]
 mod reference;
 mod rotate;
 mod server;
+mod simulated;
+mod up;
 mod verbs;
 mod webhooks;
 
