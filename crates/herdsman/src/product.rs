@@ -136,6 +136,7 @@ impl Product {
             tls,
             work,
             world,
+            told,
         })
     }
 
