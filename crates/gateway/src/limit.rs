@@ -11,7 +11,7 @@ use clock::{Clock, Monotonic};
 const BURST: f64 = 30.0;
 /// How long it takes until one of them is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(2);
-/// No more addresses are remembered than this; whoever has failed least is forgotten first.
+/// No more addresses are remembered than this; those that have failed least are forgotten first.
 const MOST_ADDRESSES: usize = 10_000;
 
 /// The failures of one address.
@@ -44,14 +44,10 @@ impl Limit {
         let now = clock.monotonic();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST_ADDRESSES && !all.contains_key(&from) {
-            all.retain(|_, known| known.now(now) > 0.0);
-            if all.len() >= MOST_ADDRESSES
-                && let Some(least) = all
-                    .iter()
-                    .min_by(|a, b| a.1.now(now).total_cmp(&b.1.now(now)))
-                    .map(|(address, _)| *address)
-            {
-                all.remove(&least);
+            // Rarely, and all at once: who fails from ever new addresses must not have us search each time.
+            all.retain(|_, known| known.now(now) >= BURST / 2.0);
+            if all.len() >= MOST_ADDRESSES {
+                return;
             }
         }
         let known = all.entry(from).or_insert(Failures { count: 0.0, at: now });
