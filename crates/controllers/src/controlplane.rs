@@ -37,6 +37,8 @@ use kit::Pace;
 use planner::Releases;
 
 pub use context::Error;
+pub use kubeconfig::server_info;
+pub use preview::preview_warnings;
 pub use waits::{Waits, WaitsCollector};
 
 use crate::Parts;

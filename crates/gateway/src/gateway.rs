@@ -29,6 +29,7 @@ use crate::connect::{Refusal, Registrar};
 use crate::downstream::Downstreams;
 use crate::headers::{self, Proxies};
 use crate::issue;
+use crate::kubeconfigs::Kubeconfigs;
 use crate::kubernetes::Kubernetes;
 use crate::limit::Limit;
 use crate::metrics::Metrics;
@@ -98,6 +99,7 @@ struct Inner {
     downstreams: Downstreams,
     registrar: Registrar,
     reviews: Reviews,
+    kubeconfigs: Kubeconfigs,
     assets: Assets,
     limit: Limit,
     metrics: Metrics,
@@ -125,6 +127,7 @@ impl Gateway {
             downstreams: Downstreams::new(hub.clone(), caches.clone(), clock.clone()),
             registrar: Registrar::new(caches.clone(), book.clone(), clock.clone(), entropy),
             reviews: Reviews::new(caches.client().clone(), clock.clone()),
+            kubeconfigs: Kubeconfigs::new(&caches),
             assets: Assets::new(directories),
             limit: Limit::default(),
             metrics: Metrics::new(hub.clone()),
@@ -307,7 +310,7 @@ impl Gateway {
         if let Some(limited) = self.limited(from) {
             return limited;
         }
-        match clusters::permitted(&self.0.reviews, &request, id).await {
+        match clusters::permitted(&self.0.kubeconfigs, &self.0.reviews, &request, id).await {
             Ok(()) => clusters::proxy(&self.0.downstreams, request, id, rest).await,
             Err(refused) => {
                 if matches!(refused, clusters::Refused::Unknown) {

@@ -7,6 +7,7 @@
 //! | [`route`], [`headers`], [`limit`] | what a request is about, what of it goes on, who fails too often | no |
 //! | [`credential`], [`params`] | what a token is worth, what a tunnel tells of its cluster | no |
 //! | [`book`], [`issue`] | tokens: looked up by their hash, made, replaced | yes |
+//! | `kubeconfigs` | tokens of kubeconfigs, each good for one cluster | no |
 //! | [`certificates`] | the server's own certificate, replaced while it runs | no |
 //! | [`kubernetes`] | the API behind the port: in this process, or somewhere else | yes |
 //! | [`connect`] | registration of nodes | yes |
@@ -28,6 +29,7 @@ pub mod forward;
 pub mod gateway;
 pub mod headers;
 pub mod issue;
+mod kubeconfigs;
 pub mod kubernetes;
 pub mod limit;
 pub mod metrics;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::verbs::{
     completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, support_bundle, upgrade,
 };
-use crate::{apiserver, backup, crds, log, rotate, server, up};
+use crate::{apiserver, backup, crds, explain, log, plan, rotate, server, up};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -31,6 +31,11 @@ enum Command {
         #[command(subcommand)]
         action: Option<CrdsAction>,
     },
+    /// Print what a change of a cluster would do to its nodes; exits 0 if nothing changes, 2 if no node is disturbed, 3 if
+    /// nodes restart, are drained or replaced
+    Plan(plan::Arguments),
+    /// Print what a cluster, control plane or machine waits for, since when, and what to do
+    Explain(explain::Arguments),
     /// Copy a data directory to one file, also while a server runs on it
     Backup(backup::BackupArguments),
     /// Make a data directory what it was when a backup was made
@@ -91,6 +96,11 @@ impl Cli {
             }
             Command::Crds { action: None } => crds::print(),
             Command::Crds { action: Some(CrdsAction::Install) } => crds::install(),
+            Command::Plan(arguments) => match plan::run(&arguments) {
+                Ok(status) => return status,
+                Err(error) => Err(error),
+            },
+            Command::Explain(arguments) => explain::run(&arguments),
             Command::Backup(arguments) => backup::make(&arguments),
             Command::Restore(arguments) => backup::restore(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),

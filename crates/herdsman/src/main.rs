@@ -7,12 +7,13 @@ mod audit;
 mod backup;
 mod beside;
 mod cli;
-mod controllers;
 mod converter;
 mod crds;
 mod data_dir;
 mod embedded;
+mod explain;
 mod log;
+mod plan;
 mod product;
 #[cfg(test)]
 mod reference;
@@ -22,6 +23,7 @@ mod simulated;
 mod up;
 mod verbs;
 mod webhooks;
+mod work;
 
 use clap::Parser;
 

@@ -21,9 +21,9 @@ use tokio::sync::{Notify, watch};
 use tunnel::Hub;
 
 use crate::admin::{Admin, AdminAnd};
-use crate::controllers::Work;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
 use crate::simulated::Simulated;
+use crate::work::Work;
 
 /// As whom our own controllers act.
 const OURSELVES: &str = "system:herdsman";

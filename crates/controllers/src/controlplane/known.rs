@@ -204,6 +204,25 @@ impl Lists {
         Ok(lists)
     }
 
+    /// Reads the machine configs that a cluster's pools are made from, which may not be the server's cluster yet.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub async fn read_configs(
+        &mut self,
+        client: &Client,
+        cluster: &api::provisioning::v1::Cluster,
+    ) -> Result<(), ListError> {
+        let namespace = cluster.metadata.namespace.as_deref();
+        let pools = cluster.spec.rke_config.iter().flat_map(|config| &config.machine_pools);
+        let named = pools.filter_map(|pool| pool.machine_config_ref.as_ref()?.kind.as_deref());
+        let kinds: BTreeSet<KindId> = named.filter_map(|kind| self.config_kind(kind)).collect();
+        for kind in kinds {
+            self.list(client, &kind, namespace).await?;
+        }
+        Ok(())
+    }
+
     /// Namespaces that clusters of this one take Secrets from: those of management clusters, and those that are named.
     fn behind(&self, namespace: &str) -> BTreeSet<String> {
         let mut all = BTreeSet::from([api::catalogue::namespaces::CATTLE_SYSTEM.to_owned()]);
@@ -239,14 +258,14 @@ impl Lists {
     }
 
     /// A driver's kind of machine config.
-    pub(crate) fn config_kind(&self, kind: &str) -> Option<KindId> {
+    fn config_kind(&self, kind: &str) -> Option<KindId> {
         let group = api::machine::CONFIG_GROUP;
         let definitions = self.filed(&index::definitions(), &index::kind(group, kind));
         let plural = definitions.first()?.document()["spec"]["names"]["plural"].as_str()?.to_owned();
         Some(KindId::new(group, api::machine::VERSION, kind, &plural))
     }
 
-    pub(crate) async fn list(
+    async fn list(
         &mut self,
         client: &Client,
         kind: &KindId,

@@ -20,8 +20,8 @@ pub(crate) struct Progress {
 const STEPS: [&str; 3] = ["servers", "joined", "ready"];
 
 impl Progress {
-    /// How far a cluster is, from itself and its machines.
-    pub(crate) fn of(cluster: Option<&Value>, machines: &[&Value]) -> Self {
+    /// How far a cluster is, from itself, its control plane and its machines.
+    pub(crate) fn of(cluster: Option<&Value>, control_plane: Option<&Value>, machines: &[&Value]) -> Self {
         let Some(cluster) = cluster else { return Progress::default() };
         let staying: Vec<&&Value> =
             machines.iter().filter(|one| one["metadata"]["deletionTimestamp"].is_null()).collect();
@@ -38,8 +38,9 @@ impl Progress {
             None => staying.len() as u64,
         };
         let ready = condition(cluster, "Ready");
+        // What was asked for has gone all the way: to the cluster's controller, and on to the control plane's.
         let seen =
-            cluster["status"]["observedGeneration"].as_i64() >= cluster["metadata"]["generation"].as_i64();
+            observed(cluster) && control_plane.is_none_or(|one| observed(one) && follows(one, cluster));
         let message = [condition(cluster, "Updated"), ready].into_iter().flatten().find_map(words);
         let done = seen
             && ready.is_some_and(|found| found["status"] == "True")
@@ -54,6 +55,17 @@ impl Progress {
         let message = if self.message.is_empty() { String::new() } else { format!("  {}", self.message) };
         format!("{}{message}", steps.collect::<Vec<_>>().join("  "))
     }
+}
+
+/// Whether its controller has seen an object as it is now.
+fn observed(object: &Value) -> bool {
+    object["status"]["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64()
+}
+
+/// Whether a control plane is ready and has the cluster's version.
+fn follows(control_plane: &Value, cluster: &Value) -> bool {
+    control_plane["spec"]["kubernetesVersion"] == cluster["spec"]["kubernetesVersion"]
+        && condition(control_plane, "Ready").is_some_and(|found| found["status"] == "True")
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
@@ -166,7 +178,7 @@ mod tests {
     fn a_cluster_is_done_when_all_of_it_is() {
         let (all, some) = ([machine(3), machine(3)], [machine(3), machine(1)]);
         let of = |cluster: &Value, machines: &[Value]| {
-            Progress::of(Some(cluster), &machines.iter().collect::<Vec<_>>())
+            Progress::of(Some(cluster), None, &machines.iter().collect::<Vec<_>>())
         };
         assert!(of(&cluster(1, "True", ""), &all).done);
         assert!(!of(&cluster(2, "True", ""), &all).done, "the spec was changed since");

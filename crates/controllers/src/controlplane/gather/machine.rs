@@ -104,13 +104,13 @@ fn stamp(parts: &Parts) -> String {
 
 /// What Cluster API's conditions say is wrong.
 fn trouble(status: &MachineStatus) -> Option<Trouble> {
-    for type_ in [conditions::INFRASTRUCTURE_READY, conditions::NODE_HEALTHY] {
+    for type_ in [conditions::INFRASTRUCTURE_READY, conditions::NODE_READY] {
         let Some(found) = findings::find(&status.conditions, type_).filter(|one| one.status != "True") else {
             continue;
         };
         let message = match found.message.as_str() {
             "" => format!("{type_} is {}: {}", found.status, found.reason),
-            words => words.trim_start_matches("* ").to_owned(),
+            words => words.trim_start_matches("* ").replace("\n* ", "; "),
         };
         return Some(Trouble { failing: found.status == "False", message });
     }
