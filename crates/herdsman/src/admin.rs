@@ -32,6 +32,14 @@ impl Admin {
         Admin { hash: Sha256::digest(&token).into(), token }
     }
 
+    /// The port of the server that the data directory's kubeconfig is for.
+    pub(crate) fn port(directory: &Path) -> Option<u16> {
+        let found = Kubeconfig::read_from(data_dir::admin_kubeconfig(directory)).ok()?;
+        let server =
+            found.clusters.first()?.cluster.as_ref()?.server.as_deref()?.parse::<http::Uri>().ok()?;
+        server.port_u16()
+    }
+
     /// Writes the kubeconfig: for this URL, and who vouches for it.
     pub(crate) fn write(&self, directory: &Path, url: &str, ca: &str) -> anyhow::Result<PathBuf> {
         let path = data_dir::admin_kubeconfig(directory);
@@ -98,7 +106,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut entropy = SeededEntropy::new(1);
         let first = Admin::open(directory.path(), &mut entropy);
-        first.write(directory.path(), "https://a", "-- ca --").unwrap();
+        assert_eq!(Admin::port(directory.path()), None);
+        first.write(directory.path(), "https://a:8443", "-- ca --").unwrap();
+        assert_eq!(Admin::port(directory.path()), Some(8443));
         let second = Admin::open(directory.path(), &mut entropy);
         assert_eq!(first.token, second.token);
         assert!(second.is_good(&first.token) && !second.is_good("hadm_x"));

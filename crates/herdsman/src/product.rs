@@ -74,9 +74,7 @@ impl Product {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let directory = setup.directory;
         let opened = Opened::open(&directory, &setup.options, &clock)?;
-        let listener = TcpListener::bind(setup.listen)
-            .await
-            .with_context(|| format!("--listen: cannot listen on {}", setup.listen))?;
+        let listener = listener(setup.listen, &directory).await?;
         let address = listener.local_addr()?;
         let url = setup.server_url.unwrap_or_else(|| public_url(address));
         let certificates = certificates(&directory, setup.certificate, address, &url, &clock)?;
@@ -164,6 +162,18 @@ impl Product {
         instance.stop().await;
         drop(told);
     }
+}
+
+/// Listens. A port that nobody has chosen is the one of last time, if it is free: nodes know it.
+async fn listener(address: SocketAddr, directory: &Path) -> anyhow::Result<TcpListener> {
+    if address.port() == 0
+        && let Some(port) = Admin::port(directory)
+        && let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await
+    {
+        return Ok(listener);
+    }
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("--listen: cannot listen on {address}"))
 }
 
 /// Where nodes and users reach a server that nobody has given a name.
