@@ -58,6 +58,8 @@ pub struct Settings {
     pub assets: Vec<PathBuf>,
     /// Load balancers in front of the server.
     pub proxies: Proxies,
+    /// Image of the cluster agent, for clusters that are imported and name none.
+    pub cluster_agent_image: String,
 }
 
 /// What a gateway is made of.
@@ -124,7 +126,7 @@ impl Gateway {
             kubernetes,
             downstreams: Downstreams::new(hub.clone(), caches.clone(), clock.clone()),
             registrar: Registrar::new(caches.clone(), book.clone(), clock.clone(), entropy),
-            reviews: Reviews::new(caches.client().clone(), clock.clone()),
+            reviews: Reviews::new(caches.client().clone(), book.clone(), clock.clone()),
             assets: Assets::new(directories),
             limit: Limit::default(),
             metrics: Metrics::new(hub.clone()),
@@ -236,7 +238,7 @@ impl Gateway {
             },
             Route::RegisterNode | Route::ConfigYaml | Route::ClusterInfo => self.node(&request, from).await,
             Route::Tunnel => self.tunnel(request, from).await,
-            Route::Import(token) => self.import(token, from),
+            Route::Import(token) => self.import(token, request.headers(), from),
             Route::Cluster { id, rest } => self.cluster(request, id, rest, from).await,
         }
     }
