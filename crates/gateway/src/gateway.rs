@@ -59,6 +59,8 @@ pub struct Settings {
     pub assets: Vec<PathBuf>,
     /// Load balancers in front of the server.
     pub proxies: Proxies,
+    /// Image of the cluster agent, for clusters that are imported and name none.
+    pub cluster_agent_image: String,
 }
 
 /// What a gateway is made of.
@@ -126,7 +128,7 @@ impl Gateway {
             kubernetes,
             downstreams: Downstreams::new(hub.clone(), caches.clone(), clock.clone()),
             registrar: Registrar::new(caches.clone(), book.clone(), clock.clone(), entropy),
-            reviews: Reviews::new(caches.client().clone(), clock.clone()),
+            reviews: Reviews::new(caches.client().clone(), book.clone(), clock.clone()),
             kubeconfigs: Kubeconfigs::new(&caches),
             assets: Assets::new(directories),
             limit: Limit::default(),
@@ -239,7 +241,7 @@ impl Gateway {
             },
             Route::RegisterNode | Route::ConfigYaml | Route::ClusterInfo => self.node(&request, from).await,
             Route::Tunnel => self.tunnel(request, from).await,
-            Route::Import(token) => self.import(token, from),
+            Route::Import(token) => self.import(token, request.headers(), from),
             Route::Cluster { id, rest } => self.cluster(request, id, rest, from).await,
         }
     }
