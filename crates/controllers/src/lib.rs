@@ -7,7 +7,9 @@
 //! | [`infrastructure`] | the infrastructure cluster of clusters that bring none |
 //! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret |
 //! | [`custom`] | machines that register by their own hand |
+//! | [`admission`] | what is refused and filled in at the door |
 
+pub mod admission;
 pub mod bootstrap;
 pub mod custom;
 pub mod infrastructure;

@@ -10,11 +10,14 @@ use ::apiserver::pki::{Clients, Keys, Pki};
 use ::apiserver::store::{Options, SqliteStore, Store};
 use anyhow::{Context as _, anyhow};
 use clock::{Clock, SystemClock, SystemEntropy};
+use controllers::admission::Door;
+use kube::Client;
+use kubeapi::authn::{MASTERS, User};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-use crate::admission::ClusterApi;
+use crate::admission::{ClusterApi, Clusters};
 use crate::audit::AuditArguments;
 use crate::converter::OurKinds;
 
@@ -71,8 +74,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     names.push(SERVICE_ADDRESS.to_owned());
     let tls = pki.server_config(&names, Clients::MayShowCertificates)?;
     let kinds = Arc::new(OurKinds::new(store.clone()));
+    let door = Arc::new(Door::default());
     let parts = Parts {
-        admission: vec![Arc::new(ClusterApi::new(kinds.clone()))],
+        admission: vec![Arc::new(ClusterApi::new(kinds.clone())), Arc::new(Clusters(door.clone()))],
         converters: vec![kinds],
         namespaces: NAMESPACES.map(str::to_owned).to_vec(),
         advertised: Some((advertised(address.ip()), address.port())),
@@ -81,6 +85,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let instance =
         Instance::start(parts).await.map_err(|status| anyhow!("cannot start: {}", status.message))?;
+    door.open(Client::new(instance.api().as_user(doorkeeper()), "default"));
     let url = format!("https://{reached}");
     let kubeconfig = pki.write_admin_kubeconfig(directory, &url)?;
     println!("ready url={url} kubeconfig={}", kubeconfig.display());
@@ -103,6 +108,11 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     );
     instance.stop().await;
     Ok(())
+}
+
+/// Who looks things up at the door.
+fn doorkeeper() -> User {
+    User { name: "system:herdsman:admission".into(), groups: vec![MASTERS.into()], ..User::default() }
 }
 
 fn open_store(arguments: &Arguments, clock: &Arc<dyn Clock>) -> Result<SqliteStore, encryption::Error> {
