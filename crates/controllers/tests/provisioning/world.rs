@@ -456,7 +456,12 @@ pub(crate) fn name(object: &Value) -> String {
 pub(crate) fn merge(onto: &mut Value, patch: &Value) {
     match patch.as_object() {
         None => onto.clone_from(patch),
-        Some(patch) => patch.iter().for_each(|(key, value)| merge(&mut onto[key], value)),
+        Some(patch) => {
+            if !onto.is_object() {
+                *onto = json!({});
+            }
+            patch.iter().for_each(|(key, value)| merge(&mut onto[key], value));
+        }
     }
 }
 
