@@ -8,11 +8,19 @@
 //! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret |
 //! | [`custom`] | machines that register by their own hand |
 //! | [`admission`] | what is refused and filled in at the door |
+//! | [`drivers`] | node drivers: from a driver's flags to its kinds |
+//! | [`machine`] | servers of node drivers: the infrastructure machines |
+//! | [`jobs`] | runs the Jobs of infrastructure machines where no Kubernetes does |
+//! | [`controlplane`] | the control plane: what every machine does next, and how it stands |
 
 pub mod admission;
 pub mod bootstrap;
+pub mod controlplane;
 pub mod custom;
+pub mod drivers;
 pub mod infrastructure;
+pub mod jobs;
+pub mod machine;
 mod objects;
 pub mod provisioning;
 mod settings;
