@@ -7,11 +7,13 @@
 //! | [`infrastructure`] | the infrastructure cluster of clusters that bring none |
 //! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret |
 //! | [`custom`] | machines that register by their own hand |
+//! | [`admission`] | what is refused and filled in at the door |
 //! | [`drivers`] | node drivers: from a driver's flags to its kinds |
 //! | [`machine`] | servers of node drivers: the infrastructure machines |
 //! | [`jobs`] | runs the Jobs of infrastructure machines where no Kubernetes does |
 //! | [`controlplane`] | the control plane: what every machine does next, and how it stands |
 
+pub mod admission;
 pub mod bootstrap;
 pub mod controlplane;
 pub mod custom;

@@ -13,10 +13,13 @@ use ::apiserver::server::Admission;
 use ::apiserver::store::{Options as StoreOptions, SqliteStore, Store};
 use anyhow::anyhow;
 use clock::{Clock, SystemEntropy};
+use controllers::admission::Door;
+use kube::Client;
+use kubeapi::authn::{MASTERS, User};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-use crate::admission::ClusterApi;
+use crate::admission::{ClusterApi, Clusters};
 use crate::audit::AuditArguments;
 use crate::converter::OurKinds;
 
@@ -54,7 +57,7 @@ pub(crate) struct More {
     pub(crate) advertised: Option<(IpAddr, u16)>,
     /// Knows further bearer tokens.
     pub(crate) tokens: Option<Arc<dyn Tokens>>,
-    /// Has a say in what is written, beside the rules of Cluster API's kinds.
+    /// Has a say in what is written, beside the rules of Cluster API's kinds and ours.
     pub(crate) admission: Vec<Arc<dyn Admission>>,
 }
 
@@ -76,7 +79,9 @@ impl Opened {
     pub(crate) async fn start(&self, more: More) -> anyhow::Result<Instance> {
         let store: Arc<dyn Store> = self.store.clone();
         let kinds = Arc::new(OurKinds::new(store.clone()));
-        let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(ClusterApi::new(kinds.clone()))];
+        let door = Arc::new(Door::default());
+        let mut admission: Vec<Arc<dyn Admission>> =
+            vec![Arc::new(ClusterApi::new(kinds.clone())), Arc::new(Clusters(door.clone()))];
         admission.extend(more.admission);
         let parts = Parts {
             admission,
@@ -93,8 +98,16 @@ impl Opened {
                 self.pki.signing_key()?,
             )
         };
-        Instance::start(parts).await.map_err(|status| anyhow!("cannot start: {}", status.message))
+        let instance = Instance::start(parts).await;
+        let instance = instance.map_err(|status| anyhow!("cannot start: {}", status.message))?;
+        door.open(Client::new(instance.api().as_user(doorkeeper()), "default"));
+        Ok(instance)
     }
+}
+
+/// Who looks things up at the door.
+fn doorkeeper() -> User {
+    User { name: "system:herdsman:admission".into(), groups: vec![MASTERS.into()], ..User::default() }
 }
 
 /// Where clients on this machine reach a server that listens here.

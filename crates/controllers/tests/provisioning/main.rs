@@ -3,6 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod admission;
 mod cluster;
+mod custom;
+mod kubernetes;
+mod native;
 mod provider;
 mod world;

@@ -10,6 +10,7 @@ use apiserver::store::{MemoryStore, Options, Store};
 use capi::{ClusterCache, Paces};
 use clock::{Clock, RuntimeClock, SeededEntropy};
 use controllers::ServerInfo;
+use controllers::admission::Door;
 use controllers::bootstrap::Installers;
 use kit::Key;
 use kit::access::{Dial, Dialling};
@@ -20,13 +21,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::admission::AtTheDoor;
 use crate::provider::{self, Provider};
 
 /// Where clusters are.
 pub(crate) const NAMESPACE: &str = "fleet-default";
 
 /// Every kind that tests speak of: group, version, kind, plural.
-const KINDS: [(&str, &str, &str, &str); 26] = [
+const KINDS: [(&str, &str, &str, &str); 31] = [
     ("", "v1", "Secret", "secrets"),
     ("", "v1", "ServiceAccount", "serviceaccounts"),
     ("", "v1", "Namespace", "namespaces"),
@@ -40,6 +42,7 @@ const KINDS: [(&str, &str, &str, &str); 26] = [
     ("management.cattle.io", "v3", "ClusterRegistrationToken", "clusterregistrationtokens"),
     ("management.cattle.io", "v3", "DynamicSchema", "dynamicschemas"),
     ("management.cattle.io", "v3", "Setting", "settings"),
+    ("management.cattle.io", "v3", "NodeDriver", "nodedrivers"),
     ("rke.cattle.io", "v1", "RKECluster", "rkeclusters"),
     ("rke.cattle.io", "v1", "RKEControlPlane", "rkecontrolplanes"),
     ("rke.cattle.io", "v1", "RKEBootstrap", "rkebootstraps"),
@@ -51,7 +54,11 @@ const KINDS: [(&str, &str, &str, &str); 26] = [
     ("rke-machine-config.cattle.io", "v1", "ToyConfig", "toyconfigs"),
     ("rke-machine.cattle.io", "v1", "ToyMachine", "toymachines"),
     ("rke-machine.cattle.io", "v1", "ToyMachineTemplate", "toymachinetemplates"),
+    ("", "v1", "ConfigMap", "configmaps"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"),
     ("cloud.example.com", "v1", "NativeCluster", "nativeclusters"),
+    ("cloud.example.com", "v1", "NativeMachine", "nativemachines"),
     ("cloud.example.com", "v1", "NativeMachineTemplate", "nativemachinetemplates"),
 ];
 
@@ -89,11 +96,21 @@ impl Server {
         let key = SigningKey::from_pem(include_str!("../../../apiserver/tests/data/sa.key")).unwrap();
         let entropy = Box::new(SeededEntropy::new(seed));
         let namespaces = [NAMESPACE, "cattle-system", "cattle-global-data"].map(str::to_owned).to_vec();
+        let door = Arc::new(Door::default());
         let parts = Parts {
             namespaces,
+            admission: vec![Arc::new(AtTheDoor(door.clone()))],
             ..Parts::new(store.clone(), clock.clone(), entropy, "-- a certificate --", key)
         };
-        Server { instance: Instance::start(parts).await.unwrap(), store }
+        let server = Server { instance: Instance::start(parts).await.unwrap(), store };
+        door.open(server.client("doorkeeper"));
+        server
+    }
+
+    /// A client of somebody who may do only what roles say.
+    pub(crate) fn client_of(&self, name: &str) -> kube::Client {
+        let user = User { name: name.into(), groups: vec!["system:authenticated".into()], ..User::default() };
+        kube::Client::new(self.instance.api().as_user(user), "default")
     }
 
     pub(crate) fn client(&self, name: &str) -> kube::Client {
@@ -247,8 +264,15 @@ impl World {
     }
 
     pub(crate) fn api_in(&self, kind: &str, namespace: &str) -> Api<DynamicObject> {
-        let alone =
-            ["Namespace", "ManagementCluster", "DynamicSchema", "Setting", "CustomResourceDefinition"];
+        let alone = [
+            "Namespace",
+            "ManagementCluster",
+            "DynamicSchema",
+            "Setting",
+            "CustomResourceDefinition",
+            "ClusterRole",
+            "ClusterRoleBinding",
+        ];
         match alone.contains(&kind) {
             true => Api::all_with(self.client.clone(), &resource(kind)),
             false => Api::namespaced_with(self.client.clone(), namespace, &resource(kind)),
@@ -432,7 +456,12 @@ pub(crate) fn name(object: &Value) -> String {
 pub(crate) fn merge(onto: &mut Value, patch: &Value) {
     match patch.as_object() {
         None => onto.clone_from(patch),
-        Some(patch) => patch.iter().for_each(|(key, value)| merge(&mut onto[key], value)),
+        Some(patch) => {
+            if !onto.is_object() {
+                *onto = json!({});
+            }
+            patch.iter().for_each(|(key, value)| merge(&mut onto[key], value));
+        }
     }
 }
 
