@@ -52,6 +52,8 @@ pub(crate) struct Seen {
     pub(crate) sets: Listed<MachineSet>,
     pub(crate) machines: Listed<Machine>,
     pub(crate) health: kit::access::Health,
+    /// How long the cluster may not answer before this is said.
+    pub(crate) connection_grace: jiff::SignedDuration,
 }
 
 impl Seen {
@@ -133,6 +135,7 @@ impl Clusters {
             sets: typed(&context.sets.filed(&entry)),
             machines: typed(&context.machines.filed(&entry)),
             health: context.access.health(&object.key()),
+            connection_grace: context.connection_grace,
             object,
         }
     }

@@ -46,7 +46,7 @@ mod wiring;
 
 use std::sync::Arc;
 
-pub use clusters::ClusterCache;
+pub use clusters::{ClusterCache, Probing};
 pub use context::{Error, Paces, Parts, Unresolved};
 pub use definitions::Definitions;
 pub use kit::index::entries;

@@ -67,6 +67,8 @@ pub(crate) struct Seen {
     pub(crate) connection: Option<Connection>,
     pub(crate) node: SeenNode,
     pub(crate) health: kit::access::Health,
+    /// How long what was last known of the node stands when its cluster is not reached.
+    pub(crate) node_grace: jiff::SignedDuration,
 }
 
 impl Seen {
@@ -176,6 +178,7 @@ impl Machines {
             },
             connection: reached.ok(),
             health: context.access.health(&cluster_object.key()),
+            node_grace: context.node_grace,
             object,
             cluster,
             cluster_object,

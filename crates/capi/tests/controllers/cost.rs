@@ -58,7 +58,7 @@ impl tower::Service<http::Request<Body>> for Counting {
 #[test]
 fn a_machine_costs_few_writes() {
     story(|| async {
-        let world = World::new(Speaks::V1Beta2, 61).await;
+        let world = World::simulated(Speaks::V1Beta2, 61).await;
         world.cluster("c").await;
         world.pool("c", "p", 0, json!({})).await;
         world.sleep(60).await;
@@ -66,11 +66,11 @@ fn a_machine_costs_few_writes() {
         // The set stands alone for this: its deployment would count too.
         world.patch("MachineDeployment", "p", json!({"spec": {"paused": true}})).await;
         world.sleep(60).await;
-        world.writes.take();
+        world.site.writes.take();
         world.patch("MachineDeployment", "p", json!({"spec": {"replicas": 1}})).await;
         world.pool_ready("p", 1).await;
         world.sleep(60).await;
-        let written = world.writes.take();
+        let written = world.site.writes.take();
         println!("{set}: {written:?}");
         for kind in ["machines", "testmachines", "testconfigs"] {
             assert_eq!(written.get(&format!("POST {kind}")), Some(&1), "{written:?}");
@@ -91,9 +91,9 @@ fn a_machine_costs_few_writes() {
 fn a_cluster_costs_few_writes() {
     for speaks in [Speaks::V1Beta1, Speaks::V1Beta2] {
         story(|| async move {
-            let world = World::new(speaks, 62).await;
+            let world = World::simulated(speaks, 62).await;
             world.cluster("c").await;
-            let written = world.writes.take();
+            let written = world.site.writes.take();
             println!("{written:?}");
             let of = |what: &str| written.get(what).copied().unwrap_or_default();
             let total = of("PATCH clusters") + of("PATCH testclusters") + of("PATCH testcontrolplanes");
