@@ -153,7 +153,10 @@ pub(super) async fn advance(
                 Err(error) => {
                     note(machine, seen, &step, &error.to_string(), now);
                     tell(context, seen, Severity::Warning, "FailedDeleteNode", &error.to_string()).await;
-                    return Ok(Some(until(machine, &step, NODE_LOOK, now)));
+                    remains.node_stays = true;
+                    if removal::next(machine, goes, remains, now) == step {
+                        return Ok(Some(until(machine, &step, NODE_LOOK, now)));
+                    }
                 }
             },
             Step::Finish => {

@@ -61,6 +61,8 @@ async fn hooks_hold_a_machine(world: World) {
     world.condition("Machine", &machine, "Deleting", "True", "WaitingForPreDrainHook").await;
     world.patch("Machine", &machine, json!({"metadata": {"annotations": {drain: null}}})).await;
     world.condition("Machine", &machine, "Deleting", "True", "WaitingForPreTerminateHook").await;
+    // However long it takes, longer than a Node's deletion may: the Node goes all the same.
+    world.while_nothing_happens(60).await;
     let held = world.get("Machine", &machine).await;
     let progress = &held["status"]["deletion"];
     for field in ["waitForPreDrainHookStartTime", "nodeDrainStartTime", "waitForPreTerminateHookStartTime"] {
