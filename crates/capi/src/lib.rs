@@ -40,6 +40,7 @@ pub mod review;
 pub mod rollout;
 mod selector;
 mod set;
+mod start;
 pub mod template;
 pub mod version;
 mod wiring;
@@ -69,15 +70,19 @@ pub async fn run(parts: Parts, clusters: Option<Arc<ClusterCache>>) {
     wiring::connect(&context);
     let queues = &context.queues;
     tokio::join!(
-        kit::runner::run(Arc::new(cluster::Clusters(context.clone())), queues.clusters.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(cluster::Clusters::new(context.clone())),
+            queues.clusters.clone(),
+            AT_A_TIME
+        ),
         kit::runner::run(
             Arc::new(machine::Machines(context.clone())),
             queues.machines.clone(),
             MACHINES_AT_A_TIME
         ),
-        kit::runner::run(Arc::new(set::Sets(context.clone())), queues.sets.clone(), AT_A_TIME),
+        kit::runner::run(Arc::new(set::Sets::new(context.clone())), queues.sets.clone(), AT_A_TIME),
         kit::runner::run(
-            Arc::new(deployment::Deployments(context.clone())),
+            Arc::new(deployment::Deployments::new(context.clone())),
             queues.deployments.clone(),
             AT_A_TIME
         ),

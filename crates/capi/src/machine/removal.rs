@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::capi::v1beta1;
 use api::capi::v1beta2::{Machine, MachineDeletionProgress, MachineDrainRule, MachineStatus};
-use api::catalogue::{conditions as types, finalizers, labels, reasons};
+use api::catalogue::{conditions as types, labels, reasons};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kit::conditions::legacy::{self, Severity as Legacy};
@@ -161,7 +161,7 @@ pub(super) async fn advance(
             },
             Step::Finish => {
                 note(machine, seen, &step, "Deletion completed", now);
-                machine.metadata.finalizers.get_or_insert_default().retain(|one| one != finalizers::MACHINE);
+                crate::start::let_go(machine);
                 return Ok(None);
             }
         }

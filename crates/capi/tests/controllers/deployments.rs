@@ -156,7 +156,7 @@ async fn metadata_follows_in_place(world: World) {
 /// A deployment that is paused in the middle of a rollout goes no further, but is scaled, old and new alike.
 async fn a_rollout_is_paused_half_way(world: World) {
     world.cluster("c").await;
-    world.pool("c", "p", 4, strategy(1, 1)).await;
+    world.pool("c", "p", 4, strategy(1, 0)).await;
     world.pool_ready("p", 4).await;
     // Nothing new comes up, so that the rollout stays where it is.
     world.place.hold.store(true, std::sync::atomic::Ordering::Relaxed);
