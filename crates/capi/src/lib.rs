@@ -13,6 +13,7 @@
 //! | [`removal`] | the steps of a machine's end |
 //! | [`preflight`], [`version`] | whether machines may be made now |
 //! | [`admission`] | what is filled in and what is refused when our kinds are written |
+//! | [`inventory`] | what clusterctl finds |
 //! | [`phase`], [`naming`], [`pause`] | words, names, and when nothing is done |
 //!
 //! docs/capi.md is the way in.
@@ -27,6 +28,7 @@ mod definitions;
 mod deployment;
 mod external;
 pub mod health;
+pub mod inventory;
 mod kubeconfig;
 mod machine;
 mod machines;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::place::Server;
 use crate::provider::Speaks;
-use crate::site::{Management, Site};
+use crate::site::{Management, Site, install_ours};
 use crate::world::{World, story};
 
 /// Writes by method and resource.
@@ -64,6 +64,7 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 async fn world_at_once(speaks: Speaks, seed: u64) -> World {
     let clock: Arc<dyn Clock> = Arc::new(RuntimeClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()));
     let management = Management::Embedded(Server::start(&clock, seed).await);
+    install_ours(&management.client("test")).await;
     let site = Site::prepare(management, clock, seed, &[speaks]).await;
     site.open(&[speaks], AT_ONCE);
     World::within(&site, speaks, "default").await

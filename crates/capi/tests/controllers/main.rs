@@ -32,6 +32,7 @@ macro_rules! scenarios {
     };
 }
 
+mod clusterctl;
 mod clusters;
 mod cost;
 mod deployments;

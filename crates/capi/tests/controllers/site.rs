@@ -26,22 +26,33 @@ const ALONE: &str = "alone";
 /// Where Clusters and Machines are.
 pub(crate) enum Management {
     Embedded(Server),
-    Real(Box<peers::Kubernetes>, kube::Client),
+    Real {
+        kubernetes: Box<peers::Kubernetes>,
+        client: kube::Client,
+        /// What the controllers write with.
+        controllers: kube::Client,
+    },
 }
 
 impl Management {
-    /// A real Kubernetes.
-    pub(crate) async fn real() -> Self {
+    /// A real Kubernetes. The controllers are `user` there, if one is given.
+    pub(crate) async fn real(user: Option<&str>) -> Self {
         let kubernetes = tokio::task::spawn_blocking(|| peers::Kubernetes::start().unwrap()).await.unwrap();
         let kubeconfig = Kubeconfig::read_from(kubernetes.kubeconfig_path()).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
-        Management::Real(Box::new(kubernetes), kube::Client::try_from(config).unwrap())
+        let mut restricted = config.clone();
+        restricted.auth_info.impersonate = user.map(str::to_owned);
+        Management::Real {
+            kubernetes: Box::new(kubernetes),
+            client: kube::Client::try_from(config).unwrap(),
+            controllers: kube::Client::try_from(restricted).unwrap(),
+        }
     }
 
     pub(crate) fn client(&self, name: &str) -> kube::Client {
         match self {
             Management::Embedded(server) => server.client(name),
-            Management::Real(_, client) => client.clone(),
+            Management::Real { client, .. } => client.clone(),
         }
     }
 }
@@ -64,6 +75,7 @@ impl Site {
         let clock: Arc<dyn Clock> =
             Arc::new(RuntimeClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()));
         let management = Management::Embedded(Server::start(&clock, seed).await);
+        install_ours(&management.client("test")).await;
         let site = Site::prepare(management, clock, seed, &[speaks]).await;
         // Providers look around once a second.
         site.open(&[speaks], Duration::from_secs(1));
@@ -73,12 +85,14 @@ impl Site {
     /// In real time, on a real Kubernetes, with providers of all kinds.
     pub(crate) async fn real() -> Arc<Self> {
         let clock: Arc<dyn Clock> = Arc::new(clock::SystemClock);
-        let site = Site::prepare(Management::real().await, clock, 1, &Speaks::ALL).await;
+        let management = Management::real(None).await;
+        install_ours(&management.client("test")).await;
+        let site = Site::prepare(management, clock, 1, &Speaks::ALL).await;
         site.open(&Speaks::ALL, Duration::from_millis(300));
         site
     }
 
-    /// A management cluster that has the kinds, where nobody is at work yet.
+    /// A management cluster that has the providers' kinds, where nobody is at work yet.
     pub(crate) async fn prepare(
         management: Management,
         clock: Arc<dyn Clock>,
@@ -86,8 +100,6 @@ impl Site {
         speaks: &[Speaks],
     ) -> Arc<Self> {
         let client = management.client("test");
-        let ours = |crd: &Value| crd["spec"]["group"] == "cluster.x-k8s.io";
-        install(&client, api::crd::all().iter().map(|crd| json!(crd)).filter(ours).collect()).await;
         for speaks in speaks.iter().filter(|speaks| speaks.is_there_from_the_start()) {
             install(&client, provider::definitions(*speaks)).await;
         }
@@ -118,7 +130,7 @@ impl Site {
     }
 
     pub(crate) fn is_real(&self) -> bool {
-        matches!(self.management, Management::Real(..))
+        matches!(self.management, Management::Real { .. })
     }
 
     /// The controllers of one process. In real time they are less patient: nobody wants to wait for minutes.
@@ -138,7 +150,7 @@ impl Site {
             Management::Embedded(server) => {
                 kube::Client::new(self.writes.counting(server.service("controllers")), "default")
             }
-            Management::Real(_, client) => client.clone(),
+            Management::Real { controllers, .. } => controllers.clone(),
         };
         let clusters =
             ClusterCache::probing(client.clone(), self.places.clone(), self.clock.clone(), probing);
@@ -199,6 +211,12 @@ impl Site {
             handle.abort();
         }
     }
+}
+
+/// Installs our own kinds.
+pub(crate) async fn install_ours(client: &kube::Client) {
+    let ours = |crd: &Value| crd["spec"]["group"] == "cluster.x-k8s.io";
+    install(client, api::crd::all().iter().map(|crd| json!(crd)).filter(ours).collect()).await;
 }
 
 pub(crate) async fn install(client: &kube::Client, definitions: Vec<Value>) {

@@ -70,7 +70,12 @@ impl World {
                 .await
                 .unwrap();
         }
-        let place = Place::new(&site.clock, 2).await;
+        World::at(site, speaks, namespace, Place::new(&site.clock, 2).await)
+    }
+
+    /// A namespace of a site that is there, and a cluster that is there.
+    pub(crate) fn at(site: &Arc<Site>, speaks: Speaks, namespace: &str, place: Arc<Place>) -> Self {
+        let client = site.management.client("test");
         site.places.add(namespace, place.clone());
         World { site: site.clone(), place, client, speaks, namespace: namespace.into() }
     }
@@ -91,7 +96,7 @@ impl World {
 
     /// kubectl, where there is a server that it can talk to.
     pub(crate) fn kubectl(&self) -> Option<std::process::Command> {
-        let Management::Real(kubernetes, _) = &self.site.management else { return None };
+        let Management::Real { kubernetes, .. } = &self.site.management else { return None };
         let mut kubectl = kubernetes.kubectl();
         kubectl.args(["--namespace", &self.namespace]);
         Some(kubectl)
@@ -107,7 +112,7 @@ impl World {
         let below = self.place.downstream.store.view().head().0;
         match &self.site.management {
             Management::Embedded(server) => format!("{} {below}", server.store.view().head().0),
-            Management::Real(..) => {
+            Management::Real { .. } => {
                 let mut all = format!("{below}");
                 for kind in KINDS {
                     for object in self.list(kind).await {
