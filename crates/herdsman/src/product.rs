@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tunnel::Hub;
 
-use crate::admin::{Admin, AdminAnd};
+use crate::admin;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
 use crate::simulated::Simulated;
 use crate::work::Work;
@@ -80,13 +80,14 @@ impl Product {
         let certificates = certificates(&directory, setup.certificate, address, &url, &clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
 
-        let admin = Arc::new(Admin::open(&directory, &mut SystemEntropy));
-        let kubeconfig =
-            admin.write(&directory, &format!("https://{}", reachable(address)), &public.ca_certificates)?;
-        let book = Book::new(clock.clone(), Default::default());
+        let token = admin::token(&directory, &mut SystemEntropy);
+        let local = format!("https://{}", reachable(address));
+        let kubeconfig = admin::write(&directory, &local, &public.ca_certificates, &token)?;
+        let known = [(token.as_str(), ::gateway::admin::user())];
+        let book = Book::with(clock.clone(), Default::default(), known);
         let more = More {
             advertised: Some((advertised(address.ip()), address.port())),
-            tokens: Some(Arc::new(AdminAnd(admin, book.clone()))),
+            tokens: Some(Arc::new(book.clone())),
             ..More::default()
         };
         let instance = opened.start(more).await?;
@@ -167,7 +168,7 @@ impl Product {
 /// Listens. A port that nobody has chosen is the one of last time, if it is free: nodes know it.
 async fn listener(address: SocketAddr, directory: &Path) -> anyhow::Result<TcpListener> {
     if address.port() == 0
-        && let Some(port) = Admin::port(directory)
+        && let Some(port) = admin::port(directory)
         && let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await
     {
         return Ok(listener);
