@@ -15,6 +15,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use kit::Caches;
+use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub assets: Vec<PathBuf>,
     /// Load balancers in front of the server.
     pub proxies: Proxies,
+    /// What else of this process is told with the gateway's metrics.
+    pub metrics: Arc<Registry>,
     /// Image of the cluster agent, for clusters that are imported and name none.
     pub cluster_agent_image: String,
 }
@@ -132,7 +135,7 @@ impl Gateway {
             kubeconfigs: Kubeconfigs::new(&caches),
             assets: Assets::new(directories),
             limit: Limit::default(),
-            metrics: Metrics::new(hub.clone()),
+            metrics: Metrics::new(hub.clone(), settings.metrics.clone()),
             closing: watch::Sender::new(false),
             caches,
             book,

@@ -11,9 +11,11 @@ use ::gateway::{Authorities, Book, Certificates, Embedded, Gateway, Public, Tunn
 use anyhow::Context as _;
 use clock::{Clock, SystemClock, SystemEntropy};
 use controllers::ServerInfo;
+use controllers::controlplane::{Waits, WaitsCollector};
 use kit::Caches;
 use kubeapi::authn::{MASTERS, User};
 use machine::Drivers;
+use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use sim::World;
 use tokio::net::TcpListener;
@@ -98,6 +100,7 @@ impl Product {
         let server = ServerInfo { url: url.clone(), ca_certificates: public.ca_certificates.clone() };
         let told = (watch::Sender::new(public), watch::Sender::new(server));
         let caches = Caches::new(client.clone(), kit::index::entries);
+        let waits: Arc<Waits> = Arc::default();
         let gateway = Gateway::new(::gateway::Parts {
             kubernetes: Arc::new(Embedded(instance.api().clone())),
             caches: caches.clone(),
@@ -106,7 +109,11 @@ impl Product {
             clock: clock.clone(),
             entropy: Arc::new(Mutex::new(SystemEntropy)),
             public: told.0.subscribe(),
-            settings: ::gateway::Settings { assets: setup.assets, ..Default::default() },
+            settings: ::gateway::Settings {
+                assets: setup.assets,
+                metrics: metrics(&waits),
+                ..Default::default()
+            },
         });
         let world = World::open(sim::Settings::new(directory.join(SIM), seed(), clock.clone()))
             .await
@@ -120,7 +127,7 @@ impl Product {
             directory: directory.clone(),
             drivers: Drivers::default().with(Simulated(world.machines())),
             rancher_machine: setup.rancher_machine,
-            waits: Arc::default(),
+            waits,
         };
         let tls = certificates.server_config()?;
         Ok(Product {
@@ -205,6 +212,14 @@ fn certificates(
     all.extend(names);
     all.dedup();
     Ok(Certificates::issued(Authorities::only(current), all, clock.clone(), Box::new(SystemEntropy))?)
+}
+
+/// What controllers tell of themselves.
+fn metrics(waits: &Arc<Waits>) -> Arc<Registry> {
+    let mut registry = Registry::default();
+    kit::metrics::shared().register(&mut registry);
+    registry.register_collector(Box::new(WaitsCollector(waits.clone())));
+    Arc::new(registry)
 }
 
 /// What simulated machines leave to chance is another thing in every process.
