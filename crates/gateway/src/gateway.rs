@@ -15,6 +15,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use kit::Caches;
+use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -29,6 +30,7 @@ use crate::connect::{Refusal, Registrar};
 use crate::downstream::Downstreams;
 use crate::headers::{self, Proxies};
 use crate::issue;
+use crate::kubeconfigs::Kubeconfigs;
 use crate::kubernetes::Kubernetes;
 use crate::limit::Limit;
 use crate::metrics::Metrics;
@@ -58,6 +60,8 @@ pub struct Settings {
     pub assets: Vec<PathBuf>,
     /// Load balancers in front of the server.
     pub proxies: Proxies,
+    /// What else of this process is told with the gateway's metrics.
+    pub metrics: Arc<Registry>,
     /// Image of the cluster agent, for clusters that are imported and name none.
     pub cluster_agent_image: String,
 }
@@ -100,6 +104,7 @@ struct Inner {
     downstreams: Downstreams,
     registrar: Registrar,
     reviews: Reviews,
+    kubeconfigs: Kubeconfigs,
     assets: Assets,
     limit: Limit,
     metrics: Metrics,
@@ -127,9 +132,10 @@ impl Gateway {
             downstreams: Downstreams::new(hub.clone(), caches.clone(), clock.clone()),
             registrar: Registrar::new(caches.clone(), book.clone(), clock.clone(), entropy),
             reviews: Reviews::new(caches.client().clone(), book.clone(), clock.clone()),
+            kubeconfigs: Kubeconfigs::new(&caches),
             assets: Assets::new(directories),
             limit: Limit::default(),
-            metrics: Metrics::new(hub.clone()),
+            metrics: Metrics::new(hub.clone(), settings.metrics.clone()),
             closing: watch::Sender::new(false),
             caches,
             book,
@@ -309,7 +315,7 @@ impl Gateway {
         if let Some(limited) = self.limited(from) {
             return limited;
         }
-        match clusters::permitted(&self.0.reviews, &request, id).await {
+        match clusters::permitted(&self.0.kubeconfigs, &self.0.reviews, &request, id).await {
             Ok(()) => clusters::proxy(&self.0.downstreams, request, id, rest).await,
             Err(refused) => {
                 if matches!(refused, clusters::Refused::Unknown) {

@@ -7,6 +7,7 @@
 //! | [`route`], [`headers`], [`limit`] | what a request is about, what of it goes on, who fails too often | no |
 //! | [`credential`], [`params`] | what a token is worth, what a tunnel tells of its cluster | no |
 //! | [`book`], [`issue`] | tokens: looked up by their hash, made, replaced | yes |
+//! | `kubeconfigs` | tokens of kubeconfigs, each good for one cluster | no |
 //! | [`admin`], [`import`] | the administrator's kubeconfig; the manifest of a cluster that is imported | no |
 //! | [`certificates`] | the server's own certificate, replaced while it runs | no |
 //! | [`kubernetes`] | the API behind the port: in this process, or somewhere else | yes |
@@ -31,6 +32,7 @@ pub mod gateway;
 pub mod headers;
 pub mod import;
 pub mod issue;
+mod kubeconfigs;
 pub mod kubernetes;
 pub mod limit;
 pub mod metrics;

@@ -79,6 +79,10 @@ words! {
         "pre-terminate.delete.hook.machine.cluster.x-k8s.io/rke-bootstrap-cleanup";
     /// Ours, on a Machine: the id that its rendered plan bears; written once.
     HERDSMAN_MACHINE_UID = "herdsman.io/machine-uid";
+    /// Ours, on a control plane: the number of the epoch in which plans are rendered.
+    HERDSMAN_RENDERING_EPOCH = "herdsman.io/rendering-epoch";
+    /// Ours, `true` on a control plane: the newest epoch is adopted although nothing else changes.
+    HERDSMAN_ADOPT_EPOCH = "herdsman.io/adopt-newest-epoch";
     /// Ours, `true` on a provisioning cluster that is being deleted: its servers and etcd members are given up.
     HERDSMAN_FORCE_REMOVE = "herdsman.io/force-remove";
     /// Ours, on an infrastructure machine: how often in a row its server could not be made, and the last Job that failed.
