@@ -48,6 +48,12 @@ pub enum Peer {
     Etcd,
     /// The source of Cluster API, for its CRDs.
     ClusterApi,
+    /// The source of the native provider for vSphere, for its CRDs.
+    ProviderVsphere,
+    /// The source of the native provider for AWS, for its CRDs.
+    ProviderAws,
+    /// The source of the native provider for Azure, for its CRDs.
+    ProviderAzure,
     /// A program that converts objects with Cluster API's own code.
     CapiConvert,
     /// Helm.
@@ -83,7 +89,7 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 13] = [
+    pub const ALL: [Peer; 16] = [
         Peer::Kubernetes,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
@@ -97,6 +103,9 @@ impl Peer {
         Peer::Etcd,
         Peer::Busybox,
         Peer::ClusterApi,
+        Peer::ProviderVsphere,
+        Peer::ProviderAws,
+        Peer::ProviderAzure,
     ];
 
     /// Its name.
@@ -105,6 +114,9 @@ impl Peer {
             Peer::Kubernetes => "kubernetes",
             Peer::Etcd => "etcd",
             Peer::ClusterApi => CLUSTER_API,
+            Peer::ProviderVsphere => "provider-vsphere",
+            Peer::ProviderAws => "provider-aws",
+            Peer::ProviderAzure => "provider-azure",
             Peer::CapiConvert => "capi-convert",
             Peer::Helm => "helm",
             Peer::Registry => "registry",
@@ -126,7 +138,9 @@ impl Peer {
             Peer::NewestKubectl => newest(self, KUBECTL_PACKAGE),
             Peer::Busybox => package(self, BUSYBOX_PACKAGE),
             Peer::Shellcheck => package(self, SHELLCHECK_PACKAGE),
-            Peer::ClusterApi => module(CLUSTER_API),
+            Peer::ClusterApi | Peer::ProviderVsphere | Peer::ProviderAws | Peer::ProviderAzure => {
+                module(self.name())
+            }
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
             Peer::Helm => program(self, self.name(), helm_build),
             Peer::Registry => program(self, self.name(), registry_build),
@@ -268,6 +282,13 @@ mod tests {
         assert_eq!(pin("kubernetes").unwrap().module, "k8s.io/kubernetes");
         assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
         assert_eq!(pin("cluster-api").unwrap().module, "sigs.k8s.io/cluster-api");
+        for (name, module) in [
+            ("provider-vsphere", "sigs.k8s.io/cluster-api-provider-vsphere"),
+            ("provider-aws", "sigs.k8s.io/cluster-api-provider-aws/v2"),
+            ("provider-azure", "sigs.k8s.io/cluster-api-provider-azure"),
+        ] {
+            assert_eq!(pin(name).unwrap().module, module);
+        }
         assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
         for agent in ["system-agent", "system-agent-legacy"] {
             assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");
