@@ -48,6 +48,12 @@ pub enum Peer {
     Etcd,
     /// The source of Cluster API, for its CRDs.
     ClusterApi,
+    /// The source of the native provider for vSphere, for its CRDs.
+    ProviderVsphere,
+    /// The source of the native provider for AWS, for its CRDs.
+    ProviderAws,
+    /// The source of the native provider for Azure, for its CRDs.
+    ProviderAzure,
     /// A program that converts objects with Cluster API's own code.
     CapiConvert,
     /// The command line of Cluster API.
@@ -85,7 +91,7 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 14] = [
+    pub const ALL: [Peer; 17] = [
         Peer::Kubernetes,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
@@ -100,6 +106,9 @@ impl Peer {
         Peer::Etcd,
         Peer::Busybox,
         Peer::ClusterApi,
+        Peer::ProviderVsphere,
+        Peer::ProviderAws,
+        Peer::ProviderAzure,
     ];
 
     /// Its name.
@@ -108,6 +117,9 @@ impl Peer {
             Peer::Kubernetes => "kubernetes",
             Peer::Etcd => "etcd",
             Peer::ClusterApi => CLUSTER_API,
+            Peer::ProviderVsphere => "provider-vsphere",
+            Peer::ProviderAws => "provider-aws",
+            Peer::ProviderAzure => "provider-azure",
             Peer::CapiConvert => "capi-convert",
             Peer::Clusterctl => "clusterctl",
             Peer::Helm => "helm",
@@ -130,7 +142,9 @@ impl Peer {
             Peer::NewestKubectl => newest(self, KUBECTL_PACKAGE),
             Peer::Busybox => package(self, BUSYBOX_PACKAGE),
             Peer::Shellcheck => package(self, SHELLCHECK_PACKAGE),
-            Peer::ClusterApi => module(CLUSTER_API),
+            Peer::ClusterApi | Peer::ProviderVsphere | Peer::ProviderAws | Peer::ProviderAzure => {
+                module(self.name())
+            }
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
             Peer::Clusterctl => program(self, self.name(), clusterctl_build),
             Peer::Helm => program(self, self.name(), helm_build),
@@ -285,8 +299,14 @@ mod tests {
     fn the_pins_are_readable() {
         assert_eq!(pin("kubernetes").unwrap().module, "k8s.io/kubernetes");
         assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
-        for name in ["cluster-api", "clusterctl"] {
-            assert_eq!(pin(name).unwrap().module, "sigs.k8s.io/cluster-api");
+        for (name, module) in [
+            ("cluster-api", "sigs.k8s.io/cluster-api"),
+            ("clusterctl", "sigs.k8s.io/cluster-api"),
+            ("provider-vsphere", "sigs.k8s.io/cluster-api-provider-vsphere"),
+            ("provider-aws", "sigs.k8s.io/cluster-api-provider-aws/v2"),
+            ("provider-azure", "sigs.k8s.io/cluster-api-provider-azure"),
+        ] {
+            assert_eq!(pin(name).unwrap().module, module);
         }
         assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
         for agent in ["system-agent", "system-agent-legacy"] {

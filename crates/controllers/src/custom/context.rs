@@ -8,7 +8,7 @@ use api::capi::v1beta2::{Cluster as CapiCluster, Machine};
 use api::catalogue::labels;
 use api::catalogue::secrets::types;
 use api::provisioning::v1::Cluster;
-use api::rke::v1::{CustomMachine, RKECluster};
+use api::rke::v1::{CustomMachine, RKECluster, RKEControlPlane};
 use jiff::Timestamp;
 use kit::events::Events;
 use kit::object::Unreadable;
@@ -16,6 +16,7 @@ use kit::{Cache, Change, Key, Object, Pace, Queue, index};
 
 use crate::Parts;
 use crate::objects::{self, Objects, listen};
+use crate::waits::Told;
 
 /// Under which name this group writes, and listens to caches.
 const MANAGER: &str = "herdsman-custom";
@@ -46,6 +47,16 @@ pub enum Error {
     },
 }
 
+impl Error {
+    pub(super) fn is_conflict(&self) -> bool {
+        match self {
+            Error::Objects(error) => error.is_conflict(),
+            Error::Write(error) => error.code() == Some(409),
+            _ => false,
+        }
+    }
+}
+
 pub(super) struct Context {
     pub(super) parts: Parts,
     pub(super) objects: Objects,
@@ -56,6 +67,8 @@ pub(super) struct Context {
     pub(super) infrastructure: Arc<Cache>,
     pub(super) machines: Arc<Cache>,
     pub(super) custom: Arc<Cache>,
+    pub(super) control_planes: Arc<Cache>,
+    pub(super) told: Told,
     pub(super) requests: Arc<Queue>,
     pub(super) hosts: Arc<Queue>,
 }
@@ -74,6 +87,8 @@ impl Context {
             infrastructure: objects.of::<RKECluster>(),
             machines: objects.of::<Machine>(),
             custom: objects.of::<CustomMachine>(),
+            control_planes: objects.of::<RKEControlPlane>(),
+            told: Told::default(),
             requests: queue(),
             hosts: queue(),
             objects,
@@ -90,6 +105,7 @@ impl Context {
             &self.infrastructure,
             &self.machines,
             &self.custom,
+            &self.control_planes,
             self.objects.definitions(),
         ];
         for cache in all {
@@ -106,8 +122,18 @@ impl Context {
 pub(super) fn connect(context: &Arc<Context>) {
     let on = |cache: &Arc<Cache>, tell: fn(&Arc<Context>, &Change)| listen(cache, MANAGER, context, tell);
     on(&context.secrets, |context, change| {
-        if is_request(change.object()) {
-            context.requests.add(change.object().key());
+        let object = change.object();
+        if is_request(object) {
+            context.requests.add(object.key());
+        }
+        // The agent tells in its plan Secret how the last plan goes.
+        if object.document()["type"] == types::MACHINE_PLAN
+            && let Some(machine) = object.label(labels::MACHINE_NAME)
+        {
+            let host = Key::new(object.namespace(), machine);
+            if context.custom.get(&host).is_some_and(|host| host.deleting()) {
+                context.hosts.add(host);
+            }
         }
     });
     on(&context.custom, |context, change| context.hosts.add(change.object().key()));
@@ -117,6 +143,10 @@ pub(super) fn connect(context: &Arc<Context>) {
             && let Some(name) = reference["name"].as_str()
         {
             context.hosts.add(Key::new(change.object().namespace(), name));
+            // Somebody may wait until a host of that name has gone.
+            if change.after.is_none() {
+                ask_again(context);
+            }
         }
     });
     on(&context.infrastructure, |context, change| {
@@ -126,10 +156,14 @@ pub(super) fn connect(context: &Arc<Context>) {
     // A request may be there before its cluster is.
     on(&context.capi_clusters, |context, change| {
         if change.before.is_none() {
-            let waiting = context.secrets.all().into_iter().filter(|secret| is_request(secret));
-            waiting.for_each(|secret| context.requests.add(secret.key()));
+            ask_again(context);
         }
     });
+}
+
+fn ask_again(context: &Context) {
+    let waiting = context.secrets.all().into_iter().filter(|secret| is_request(secret));
+    waiting.for_each(|secret| context.requests.add(secret.key()));
 }
 
 /// Whether a Secret is a host's request that nobody has answered.

@@ -81,11 +81,21 @@ impl Requests {
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         let machines = context.machines.filed(&index::cluster(namespace, name));
-        let machines = machines.iter().filter(|machine| !machine.deleting());
-        let machines: Vec<Machine> =
-            machines.filter_map(|one| one.view::<Machine>().ok()).map(|one| Machine::clone(&one)).collect();
+        let machines: Vec<Machine> = machines
+            .iter()
+            .filter_map(|one| one.view::<Machine>().ok())
+            .map(|one| Machine::clone(&one))
+            .collect();
         let machine = match registration(&request, cluster, Existing { machines: &machines }) {
-            Registration::Known(name) => name,
+            Registration::Known(name) => {
+                let going =
+                    context.machines.get(&Key::new(namespace, &name)).is_none_or(|one| one.deleting());
+                if going {
+                    // A host that was here before is still being taken leave of; it asks again.
+                    return Ok(());
+                }
+                name
+            }
             Registration::New(objects) => {
                 for object in &objects {
                     context.objects.create(turn, object).await?;

@@ -2,6 +2,7 @@
 
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::world::{NAMESPACE, World, condition, story};
 
@@ -84,7 +85,25 @@ fn a_host_becomes_a_machine_and_goes_with_it() {
             assert!(world.api_in("Secret", &namespace).get_opt(name).await.unwrap().is_none());
         }
 
+        // The last plan takes everything off the host; nothing goes before the agent says that it is done.
         world.delete("Machine", &machine).await;
+        let secret = format!("{machine}-machine-plan");
+        let plan = async || {
+            let found = world.get("Secret", &secret).await["data"]["plan"].clone();
+            serde_json::from_value::<k8s_openapi::ByteString>(found).map(|plan| plan.0).unwrap_or_default()
+        };
+        world
+            .until(60, "the last plan", async || {
+                let plan = String::from_utf8(plan().await).unwrap();
+                if plan.contains("k3s-uninstall.sh") { Ok(()) } else { Err(plan) }
+            })
+            .await;
+        world.sleep(60).await;
+        assert!(world.find("CustomMachine", &machine).await.is_some());
+        let checksum: String =
+            Sha256::digest(plan().await).iter().map(|byte| format!("{byte:02x}")).collect();
+        let done = json!({"stringData": {"plan-state": "succeeded", "applied-checksum": checksum}});
+        world.patch("Secret", &secret, done).await;
         world.gone("Machine", &machine).await;
         for kind in ["CustomMachine", "RKEBootstrap"] {
             world.gone(kind, &machine).await;
@@ -121,6 +140,9 @@ fn a_missing_node_takes_its_machine_along() {
         world.gone("Machine", &machine).await;
         let left: Vec<Value> = world.list("CustomMachine").await;
         assert!(left.is_empty(), "{left:?}");
+        // Its agent did not answer either.
+        let events = world.list("Event").await;
+        assert!(events.iter().any(|event| event["reason"] == "HostNotCleaned"), "{events:?}");
     });
 }
 

@@ -9,4 +9,5 @@ mod custom;
 mod kubernetes;
 mod native;
 mod provider;
+mod providers;
 mod world;

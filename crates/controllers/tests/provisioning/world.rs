@@ -63,6 +63,9 @@ const KINDS: [(&str, &str, &str, &str); 31] = [
 ];
 
 pub(crate) fn resource(kind: &str) -> ApiResource {
+    if let Some((api_version, kind)) = kind.split_once(' ') {
+        return foreign(api_version, kind);
+    }
     let &(group, version, name, plural) = KINDS.iter().find(|one| one.2 == kind).unwrap();
     let name = if name.ends_with("Cluster") && plural == "clusters" { "Cluster" } else { name };
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -72,6 +75,18 @@ pub(crate) fn resource(kind: &str) -> ApiResource {
         api_version,
         kind: name.into(),
         plural: plural.into(),
+    }
+}
+
+/// A kind that is none of ours, as `group/version Kind`.
+fn foreign(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap();
+    ApiResource {
+        group: group.into(),
+        version: version.into(),
+        api_version: api_version.into(),
+        kind: kind.into(),
+        plural: format!("{}s", kind.to_lowercase()),
     }
 }
 
