@@ -38,6 +38,8 @@ pub struct Settings {
     pub drivers: Drivers,
     /// The program rancher-machine, for all other drivers; nothing if there is none.
     pub rancher_machine: Option<PathBuf>,
+    /// Where downloaded drivers are kept.
+    pub downloads: PathBuf,
 }
 
 /// Where the log of a machine's Jobs is, one after the other: of the machine's `job`, in the directory of [`Settings`].
