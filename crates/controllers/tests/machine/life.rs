@@ -25,7 +25,7 @@ fn a_server_comes_lives_and_goes() {
         assert_eq!(machine["status"]["initialization"]["provisioned"], false, "its node has not joined");
         assert_eq!(machine["status"]["cloudCredentialSecretName"], "cc");
         let order = world.servers(|servers| servers.last.clone());
-        assert_eq!((order.name.as_str(), order.bootstrap.as_str()), ("m", "#!/bin/sh\necho hello\n"));
+        assert_eq!((order.name.as_str(), order.bootstrap.as_str()), ("m", world.bootstrap.as_str()));
         assert_eq!((order.arguments.text("size"), order.arguments.text("cpus")), (Some("large"), Some("4")));
         assert!(order.arguments.switch("fast") && order.arguments.list("tag") == ["a", "b"]);
         assert!(order.arguments.text("key-file").unwrap().ends_with("/id_rsa"), "{:?}", order.arguments);

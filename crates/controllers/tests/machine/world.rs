@@ -1,5 +1,6 @@
 //! A management cluster with the controllers of this suite, on one thread. They can be stopped and started.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ pub(crate) struct World {
     pub(crate) client: kube::Client,
     pub(crate) driver: Scripted,
     pub(crate) directory: tempfile::TempDir,
+    /// For drivers that are not our own.
+    pub(crate) rancher_machine: Option<PathBuf>,
+    /// What servers run first.
+    pub(crate) bootstrap: String,
     running: JoinSet<()>,
 }
 
@@ -59,6 +64,8 @@ impl World {
             client,
             driver: Scripted::default(),
             directory: tempfile::tempdir().unwrap(),
+            rancher_machine: None,
+            bootstrap: "#!/bin/sh\necho hello > /hello\n".into(),
             running: JoinSet::new(),
         };
         let definitions: Api<DynamicObject> =
@@ -89,14 +96,17 @@ impl World {
         let downloads = self.directory.path().join("drivers");
         let settings = drivers::Settings {
             drivers: drivers.clone(),
-            rancher_machine: None,
+            rancher_machine: self.rancher_machine.clone(),
             downloads: downloads.clone(),
+            environment: Default::default(),
         };
         self.running.spawn(drivers::run(parts.clone(), settings));
         self.running.spawn(machines::run(parts.clone(), machines::Settings::default()));
         let directory = self.directory.path().join("jobs");
-        self.running
-            .spawn(jobs::run(parts, jobs::Settings { directory, drivers, rancher_machine: None, downloads }));
+        self.running.spawn(jobs::run(
+            parts,
+            jobs::Settings { directory, drivers, rancher_machine: self.rancher_machine.clone(), downloads },
+        ));
     }
 
     /// Stops them, wherever they are.
@@ -224,7 +234,7 @@ impl World {
         self.sleep(2).await;
     }
 
-    async fn cluster(&self) {
+    pub(crate) async fn cluster(&self) {
         self.create("Cluster", "c", json!({"spec": {"controlPlaneEndpoint": {"host": "x", "port": 1}}}))
             .await;
         self.patch_status("Cluster", "c", json!({"initialization": {"infrastructureProvisioned": true}}))
@@ -233,26 +243,23 @@ impl World {
 
     /// A Machine with its bootstrap Secret and its infrastructure machine.
     pub(crate) async fn machine(&self, name: &str, spec: Value) {
-        self.create(
-            "Secret",
-            &format!("{name}-bootstrap"),
-            json!({"stringData": {"value": "#!/bin/sh\necho hello\n"}}),
-        )
-        .await;
-        self.create("Machine", name, json!({"spec": {
-            "clusterName": "c", "bootstrap": {"dataSecretName": format!("{name}-bootstrap")},
-            "infrastructureRef": {"apiGroup": "rke-machine.cattle.io", "kind": "ScriptedMachine", "name": name}
-        }}))
-        .await;
+        self.machine_of("ScriptedMachine", name, spec).await;
+    }
+
+    pub(crate) async fn machine_of(&self, kind: &str, name: &str, spec: Value) {
+        let bootstrap = format!("{name}-bootstrap");
+        self.create("Secret", &bootstrap, json!({"stringData": {"value": self.bootstrap}})).await;
+        let reference = json!({"apiGroup": "rke-machine.cattle.io", "kind": kind, "name": name});
+        let machine = json!({
+            "clusterName": "c", "bootstrap": {"dataSecretName": bootstrap}, "infrastructureRef": reference,
+        });
+        self.create("Machine", name, json!({"spec": machine})).await;
         let uid = self.get("Machine", name).await["metadata"]["uid"].clone();
-        self.create("ScriptedMachine", name, json!({
-            "metadata": {
-                "labels": {"cluster.x-k8s.io/cluster-name": "c"},
-                "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid}]
-            },
-            "spec": spec
-        }))
-        .await;
+        let owner =
+            json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid});
+        let labels = json!({"cluster.x-k8s.io/cluster-name": "c"});
+        let metadata = json!({"labels": labels, "ownerReferences": [owner]});
+        self.create(kind, name, json!({"metadata": metadata, "spec": spec})).await;
     }
 
     /// The node of a machine joins, as the control plane's controller notes it.
@@ -298,7 +305,7 @@ fn resource(kind: &str) -> ApiResource {
         "NodeDriver" | "DynamicSchema" | "Setting" => ("management.cattle.io", "v3"),
         "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1"),
         "ScriptedConfig" => ("rke-machine-config.cattle.io", "v1"),
-        "ScriptedMachine" | "ScriptedMachineTemplate" => ("rke-machine.cattle.io", "v1"),
+        "ScriptedMachine" | "ScriptedMachineTemplate" | "GenericMachine" => ("rke-machine.cattle.io", "v1"),
         _ => ("cluster.x-k8s.io", "v1beta2"),
     };
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
