@@ -17,10 +17,10 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use provisioning::graph::applied::{Belonging, Owner};
 use provisioning::machine::SET;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Settings, attempt, files};
-use crate::Parts;
+use crate::{Parts, ServerInfo};
 
 /// The name in managed fields.
 const MANAGER: &str = "herdsman-jobs";
@@ -69,13 +69,14 @@ pub(super) struct Context {
     pub(super) pods: Arc<Cache>,
     definitions: Arc<Cache>,
     pub(super) settings: Settings,
+    pub(super) server: watch::Receiver<ServerInfo>,
     running: Mutex<BTreeMap<String, Running>>,
     work: mpsc::UnboundedSender<Work>,
 }
 
 impl Context {
     pub(super) fn new(parts: Parts, settings: Settings) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
-        let Parts { caches, clock, entropy, access: _, server: _ } = parts;
+        let Parts { caches, clock, entropy, access: _, server } = parts;
         let (work, given) = mpsc::unbounded_channel();
         let context = Context {
             writer: Writer::new(caches.clone(), MANAGER),
@@ -88,6 +89,7 @@ impl Context {
             clock,
             entropy,
             settings,
+            server,
             work,
         };
         (Arc::new(context), given)
