@@ -365,7 +365,7 @@ impl World {
     }
 }
 
-async fn create(api: &Api<DynamicObject>, kind: &ApiResource, name: &str, rest: Value) {
+pub(crate) async fn create(api: &Api<DynamicObject>, kind: &ApiResource, name: &str, rest: Value) {
     let mut document = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}});
     merge(&mut document, &rest);
     api.create(&PostParams::default(), &serde_json::from_value(document).unwrap()).await.unwrap();
@@ -374,7 +374,12 @@ async fn create(api: &Api<DynamicObject>, kind: &ApiResource, name: &str, rest: 
 pub(crate) fn merge(onto: &mut Value, patch: &Value) {
     match patch.as_object() {
         None => onto.clone_from(patch),
-        Some(patch) => patch.iter().for_each(|(key, value)| merge(&mut onto[key], value)),
+        Some(patch) => {
+            if onto.is_null() {
+                *onto = json!({});
+            }
+            patch.iter().for_each(|(key, value)| merge(&mut onto[key], value));
+        }
     }
 }
 
