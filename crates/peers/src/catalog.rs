@@ -50,6 +50,8 @@ pub enum Peer {
     ClusterApi,
     /// A program that converts objects with Cluster API's own code.
     CapiConvert,
+    /// The command line of Cluster API.
+    Clusterctl,
     /// Helm.
     Helm,
     /// A container registry.
@@ -83,12 +85,13 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 13] = [
+    pub const ALL: [Peer; 14] = [
         Peer::Kubernetes,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
         Peer::NodeImage,
         Peer::CapiConvert,
+        Peer::Clusterctl,
         Peer::Helm,
         Peer::Registry,
         Peer::NewestKubectl,
@@ -106,6 +109,7 @@ impl Peer {
             Peer::Etcd => "etcd",
             Peer::ClusterApi => CLUSTER_API,
             Peer::CapiConvert => "capi-convert",
+            Peer::Clusterctl => "clusterctl",
             Peer::Helm => "helm",
             Peer::Registry => "registry",
             Peer::NewestKubectl => "kubectl-newest",
@@ -128,6 +132,7 @@ impl Peer {
             Peer::Shellcheck => package(self, SHELLCHECK_PACKAGE),
             Peer::ClusterApi => module(CLUSTER_API),
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
+            Peer::Clusterctl => program(self, self.name(), clusterctl_build),
             Peer::Helm => program(self, self.name(), helm_build),
             Peer::Registry => program(self, self.name(), registry_build),
             Peer::Remotedialer => program(self, self.name(), remotedialer_build),
@@ -166,6 +171,19 @@ fn program(peer: Peer, pinned: &str, build: fn(&str) -> Build) -> Result<Provide
 
 fn capi_convert_build(_: &str) -> Build {
     Build { packages: vec!["./capi-convert".into()], variables: Vec::new() }
+}
+
+/// clusterctl looks at its own version before it does anything.
+fn clusterctl_build(version: &str) -> Build {
+    let package = "sigs.k8s.io/cluster-api/version";
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let variables =
+        [("gitVersion", version), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean")];
+    Build {
+        packages: vec!["sigs.k8s.io/cluster-api/cmd/clusterctl".into()],
+        variables: variables.map(|(name, value)| (format!("{package}.{name}"), value.to_owned())).to_vec(),
+    }
 }
 
 /// Helm says which version it is to servers and in what it prints.
@@ -267,7 +285,9 @@ mod tests {
     fn the_pins_are_readable() {
         assert_eq!(pin("kubernetes").unwrap().module, "k8s.io/kubernetes");
         assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
-        assert_eq!(pin("cluster-api").unwrap().module, "sigs.k8s.io/cluster-api");
+        for name in ["cluster-api", "clusterctl"] {
+            assert_eq!(pin(name).unwrap().module, "sigs.k8s.io/cluster-api");
+        }
         assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
         for agent in ["system-agent", "system-agent-legacy"] {
             assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");
