@@ -92,8 +92,12 @@ async fn plan_secret(
 ) -> Result<(), Error> {
     let Some(secret) = &machine.secret else { return Ok(()) };
     let (marks, write) = (decision.marks.get(name), decision.writes.get(name));
+    let cancel = decision.cancels.contains(name);
+    if marks.is_none() && write.is_none() && !cancel {
+        return Ok(());
+    }
     let data = super::references::decoded(&secret.document()["data"]);
-    let patch = patch(&data, marks, write, decision.cancels.contains(name), context.now());
+    let patch = patch(&data, marks, write, cancel, context.now());
     let patch = patch.map_err(|problem| Error::Plan { machine: name.to_string(), problem })?;
     let Some(patch) = patch else { return Ok(()) };
     if let Some(write) = write {

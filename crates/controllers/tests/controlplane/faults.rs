@@ -8,21 +8,33 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use apiserver::http::AsUser;
+use clock::{Entropy as _, SeededEntropy};
 use kube::client::Body;
 use tower::ServiceExt as _;
 
 /// What happens to writes.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Faults {
-    /// Somebody else writes every object just before we do, once each time.
+    /// Somebody else writes objects just before we do.
     pub(crate) conflicts: Arc<AtomicBool>,
     touched: Arc<Mutex<BTreeSet<String>>>,
+    luck: Arc<Mutex<SeededEntropy>>,
     writes: Arc<AtomicUsize>,
     /// What was written, in order.
     pub(crate) log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Faults {
+    pub(crate) fn new(seed: u64) -> Self {
+        Faults {
+            conflicts: Arc::default(),
+            touched: Arc::default(),
+            luck: Arc::new(Mutex::new(SeededEntropy::new(seed))),
+            writes: Arc::default(),
+            log: Arc::default(),
+        }
+    }
+
     pub(crate) fn over(&self, inner: AsUser) -> Faulty {
         Faulty { inner, faults: self.clone() }
     }
@@ -55,12 +67,10 @@ impl tower::Service<http::Request<Body>> for Faulty {
             }
             if request.method() == http::Method::PATCH && faults.conflicts.load(Ordering::Relaxed) {
                 let object = path.trim_end_matches("/status").to_owned();
-                let first = {
-                    let mut touched = faults.touched.lock().unwrap();
-                    // Every other time, so that everything succeeds in the end.
-                    if touched.remove(&path) { false } else { touched.insert(path) }
-                };
-                if first {
+                // The first write of every object, and half of those after it: everything succeeds in the end.
+                let first = faults.touched.lock().unwrap().insert(path);
+                let unlucky = faults.luck.lock().unwrap().below(2) == 0;
+                if first || unlucky {
                     let count = faults.writes.fetch_add(1, Ordering::Relaxed);
                     let body = format!(r#"{{"metadata":{{"annotations":{{"test/touched":"{count}"}}}}}}"#);
                     let touch = http::Request::patch(object)
