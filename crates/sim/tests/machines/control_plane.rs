@@ -343,12 +343,12 @@ impl Story {
 
     /// Plans until something is so.
     pub(crate) async fn until(&self, seconds: u64, what: &str, so: impl AsyncFn(&Story) -> bool) {
-        for _ in 0..seconds * 2 {
+        for _ in 0..seconds {
             self.plan().await;
             if so(self).await {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
         let waits: Vec<String> = self.kept().last.waits.iter().map(|wait| wait.message.clone()).collect();
         let events: String = self.world.events().iter().map(|event| format!("{event}\n")).collect();

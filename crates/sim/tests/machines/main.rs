@@ -1,5 +1,7 @@
 //! Simulated machines with plans of the real planner, on an embedded management server: one thread, simulated time.
 
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 mod control_plane;
 mod faults;
 mod lifecycle;
