@@ -37,6 +37,7 @@ mod clusters;
 mod cost;
 mod deployments;
 mod health;
+mod kinds;
 mod kubernetes;
 mod place;
 mod provider;
