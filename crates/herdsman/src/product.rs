@@ -125,7 +125,10 @@ impl Product {
             server: told.1.subscribe(),
             offers_agent: gateway.offers_agent(),
             directory: directory.clone(),
-            drivers: Drivers::default().with(Simulated(world.machines())),
+            drivers: Drivers::default()
+                .with(Simulated(world.machines()))
+                .with(machine::docker::Docker)
+                .with(machine::ssh::Ssh),
             rancher_machine: setup.rancher_machine,
             waits,
         };

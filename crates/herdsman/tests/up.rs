@@ -159,6 +159,33 @@ async fn a_newcomers_hour() {
     up.says(&["get", "clusters", "-A"]);
 }
 
+/// The page for newcomers does what it says: its commands, one after the other, in one shell.
+#[test]
+#[ignore = "needs cargo xtask peers"]
+fn the_getting_started_page_works() {
+    let page = include_str!("../../../docs/getting-started.md");
+    let blocks: Vec<&str> =
+        page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
+    let (first, rest) = blocks.split_first().unwrap();
+    let kubectl = peers::Peer::Kubernetes.provide().unwrap().path.join("kubectl");
+    let directory = tempfile::tempdir().unwrap();
+    // The server has a terminal of its own, and ends with the page. Its port is free whatever else runs here.
+    let server = first.trim().replace("127.0.0.1:8443", "127.0.0.1:0");
+    let script = format!(
+        "set -eu\n{server} > up.out 2> up.err & up=$!\ntrap 'kill $up; wait $up' EXIT\n\
+         until grep -q ready up.out; do kill -0 $up; sleep 0.2; done\nset -x\n{}",
+        rest.concat()
+    );
+    let programs = [Path::new(env!("CARGO_BIN_EXE_herdsman")).parent().unwrap(), kubectl.parent().unwrap()];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = programs.iter().map(PathBuf::from).chain(std::env::split_paths(&path));
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script).current_dir(directory.path());
+    let output = command.env("PATH", std::env::join_paths(all).unwrap()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}{errors}", String::from_utf8_lossy(&output.stdout));
+}
+
 /// Every plan: whose, and its checksum.
 async fn plans(up: &Up) -> Vec<(String, String)> {
     let secrets = Api::<Secret>::namespaced(up.client().await, "fleet-default");
