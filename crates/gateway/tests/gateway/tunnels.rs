@@ -190,6 +190,29 @@ async fn only_who_owns_a_cluster_reaches_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_clusters_kubeconfig_opens_that_cluster_alone() {
+    let world = World::new().await;
+    let (_, token) = world.cluster().await;
+    let cluster = Cluster::new(&world).await;
+    let _agent = dial_in(&world, &cluster, &token);
+    world.gateway.downstreams().wait_for(CLUSTER).await;
+    let of_cluster = format!("kubeconfig-{CLUSTER}:secret");
+    let value = bearer(&of_cluster);
+    let code = async |path: &str| world.ask(path, &[("authorization", &value)]).await.0;
+    assert_eq!(code(PODS).await, StatusCode::UNAUTHORIZED);
+    let kept = json!({"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+        "metadata": {"name": "pets-kubeconfig", "namespace": NAMESPACE}, "data": {"token": STANDARD.encode(&of_cluster)}});
+    world.create("secrets", kept).await;
+    world.until("open", async || (code(PODS).await == StatusCode::OK).then_some(())).await;
+    assert_eq!(code("/k8s/clusters/c-m-other000/api").await, StatusCode::UNAUTHORIZED);
+    assert_eq!(code("/api/v1/secrets").await, StatusCode::UNAUTHORIZED);
+    let wrong = bearer(&format!("kubeconfig-{CLUSTER}:guess"));
+    assert_eq!(world.ask(PODS, &[("authorization", &wrong)]).await.0, StatusCode::UNAUTHORIZED);
+    world.secrets(NAMESPACE).delete("pets-kubeconfig", &DeleteParams::default()).await.unwrap();
+    world.until("shut", async || (code(PODS).await == StatusCode::UNAUTHORIZED).then_some(())).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_manifest_makes_a_cluster_dial_in() {
     let world = World::new().await;
     let (nodes, tunnels) = world.cluster().await;
