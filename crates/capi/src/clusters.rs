@@ -18,16 +18,27 @@ use tokio::task::JoinSet;
 
 use kit::index;
 
-/// How long after a failure a connection is tried again.
-const RETRY: Duration = Duration::from_secs(30);
-/// How often a connection is tried out.
-const PROBE: Duration = Duration::from_secs(10);
 /// How long an answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How many failures in a row end a connection.
 const FAILURES: u32 = 5;
 /// How long it may take until a cluster's nodes are known.
 const SYNC_WITHIN: Duration = Duration::from_secs(300);
+
+/// How often connections are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Probing {
+    /// How often one that is there is tried out.
+    pub every: Duration,
+    /// How long after a failure one is tried for again.
+    pub retry: Duration,
+}
+
+impl Default for Probing {
+    fn default() -> Self {
+        Probing { every: Duration::from_secs(10), retry: Duration::from_secs(30) }
+    }
+}
 
 /// The kind of Nodes.
 pub(crate) fn nodes() -> KindId {
@@ -68,6 +79,7 @@ pub struct ClusterCache {
     management: Client,
     dial: Arc<dyn Dial>,
     clock: Arc<dyn Clock>,
+    probing: Probing,
     entries: Mutex<BTreeMap<Key, Entry>>,
     tasks: Mutex<JoinSet<()>>,
     listener: OnceLock<Listener>,
@@ -123,10 +135,21 @@ enum Lost {
 impl ClusterCache {
     /// Connections to the clusters of a management cluster. `dial` says how they are reached.
     pub fn new(management: Client, dial: Arc<dyn Dial>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        ClusterCache::probing(management, dial, clock, Probing::default())
+    }
+
+    /// The same, tried as often as given.
+    pub fn probing(
+        management: Client,
+        dial: Arc<dyn Dial>,
+        clock: Arc<dyn Clock>,
+        probing: Probing,
+    ) -> Arc<Self> {
         Arc::new(ClusterCache {
             management,
             dial,
             clock,
+            probing,
             entries: Mutex::default(),
             tasks: Mutex::default(),
             listener: OnceLock::new(),
@@ -161,7 +184,7 @@ impl ClusterCache {
             None if ready => {
                 let entry = Entry::default();
                 let run = Arc::downgrade(self);
-                let (wake, cluster) = (entry.wake.clone(), key.clone());
+                let (wake, cluster, retry) = (entry.wake.clone(), key.clone(), self.probing.retry);
                 entries.insert(key.clone(), entry);
                 let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
                 while tasks.try_join_next().is_some() {}
@@ -173,7 +196,7 @@ impl ClusterCache {
                             tokio::select! {
                                 biased;
                                 () = wake.notified() => {}
-                                () = tokio::time::sleep(RETRY) => {}
+                                () = tokio::time::sleep(retry) => {}
                             }
                         }
                     }
@@ -260,7 +283,7 @@ impl ClusterCache {
     async fn probe(&self, cluster: &Key, client: &Client) -> Lost {
         let mut failures = 0;
         loop {
-            tokio::time::sleep(PROBE).await;
+            tokio::time::sleep(self.probing.every).await;
             let now = self.clock.now();
             match answers(client).await {
                 Ok(()) => {

@@ -64,9 +64,8 @@ pub(crate) async fn proxy(
     let backend = match downstreams.backend(id).await {
         Ok(backend) => backend,
         Err(error) => {
-            let answer =
-                body::status(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", &error.to_string());
-            return body::retry_after(answer, 2);
+            // The tunnel has been waited for. Clients that are told to come again would do so many times, and say nothing.
+            return body::status(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", &error.to_string());
         }
     };
     headers::strip_identity(request.headers_mut());

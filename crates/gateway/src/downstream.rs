@@ -190,6 +190,14 @@ impl Downstreams {
         forward::backend(&config, connector).map_err(|error| unusable(error.to_string()))
     }
 
+    /// The image that a cluster wants for its agent.
+    pub(crate) fn agent_image(&self, id: &str) -> Option<String> {
+        let cluster = self.0.clusters.get(&Key::new("", id))?;
+        let image = cluster.document()["spec"]["desiredAgentImage"].as_str()?;
+        // `fixed` is Rancher's word for the server's own choice.
+        (!image.is_empty() && image != "fixed").then(|| image.to_owned())
+    }
+
     /// Waits until a cluster has a session.
     pub(crate) async fn wait_for(&self, id: &str) -> Result<(), Error> {
         let key = ClientKey::new(id).map_err(|_| Error::Name(id.into()))?;

@@ -15,6 +15,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use kit::Caches;
+use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -59,6 +60,10 @@ pub struct Settings {
     pub assets: Vec<PathBuf>,
     /// Load balancers in front of the server.
     pub proxies: Proxies,
+    /// What else of this process is told with the gateway's metrics.
+    pub metrics: Arc<Registry>,
+    /// Image of the cluster agent, for clusters that are imported and name none.
+    pub cluster_agent_image: String,
 }
 
 /// What a gateway is made of.
@@ -126,11 +131,11 @@ impl Gateway {
             kubernetes,
             downstreams: Downstreams::new(hub.clone(), caches.clone(), clock.clone()),
             registrar: Registrar::new(caches.clone(), book.clone(), clock.clone(), entropy),
-            reviews: Reviews::new(caches.client().clone(), clock.clone()),
+            reviews: Reviews::new(caches.client().clone(), book.clone(), clock.clone()),
             kubeconfigs: Kubeconfigs::new(&caches),
             assets: Assets::new(directories),
             limit: Limit::default(),
-            metrics: Metrics::new(hub.clone()),
+            metrics: Metrics::new(hub.clone(), settings.metrics.clone()),
             closing: watch::Sender::new(false),
             caches,
             book,
@@ -239,7 +244,7 @@ impl Gateway {
             },
             Route::RegisterNode | Route::ConfigYaml | Route::ClusterInfo => self.node(&request, from).await,
             Route::Tunnel => self.tunnel(request, from).await,
-            Route::Import(token) => self.import(token, from),
+            Route::Import(token) => self.import(token, request.headers(), from),
             Route::Cluster { id, rest } => self.cluster(request, id, rest, from).await,
         }
     }

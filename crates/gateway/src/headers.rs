@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use api::catalogue::headers::{CATTLE_ID, CATTLE_PREFIX};
 use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
-use kubeapi::authn::User;
 use kubeapi::authn::impersonation::Impersonation;
+use kubeapi::authn::{MASTERS, User};
 
 /// Headers that are about one connection only.
 const HOP: [&str; 8] = [
@@ -108,9 +108,26 @@ pub fn strip_front_proxy(headers: &mut HeaderMap) {
     }
 }
 
-/// Has a request act as a user. A user whose name no header can carry acts as nobody: then nothing is set, and this is false.
+/// Makes a request one of ours that acts as a user, whatever it says of itself. Somebody who may do everything may act as anybody
+/// else. False if it cannot be: then it must not be sent.
 #[must_use]
-pub fn act_as(headers: &mut HeaderMap, user: &User) -> bool {
+pub fn become_user(headers: &mut HeaderMap, user: User) -> bool {
+    let asked: Vec<(HeaderName, HeaderValue)> = headers
+        .iter()
+        .filter(|(name, _)| user.is_in(MASTERS) && Impersonation::is_header(name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    strip_identity(headers);
+    if asked.is_empty() {
+        return act_as(headers, &user);
+    }
+    headers.extend(asked);
+    // Groups alone would be ours.
+    headers.contains_key("impersonate-user")
+}
+
+/// Has a request act as a user. A user whose name no header can carry acts as nobody: then nothing is set, and this is false.
+fn act_as(headers: &mut HeaderMap, user: &User) -> bool {
     let mut set = Vec::new();
     let mut add = |name: &str, value: &str| {
         let pair = (name.parse::<HeaderName>(), HeaderValue::from_str(value));

@@ -38,8 +38,8 @@ impl Kubernetes for Embedded {
 
 /// A real one, somewhere else.
 ///
-/// Agents act there by our own credentials and impersonation. Everybody else acts by their own: whatever they send is the server's to
-/// judge.
+/// Whoever a [`Book`] knows acts there by our own credentials and impersonation; only an administrator's wish to act as somebody else
+/// is heard. Everybody else acts by their own credentials: whatever they send is the server's to judge.
 #[derive(Clone)]
 pub struct PassThrough {
     ours: Backend,
@@ -73,19 +73,23 @@ impl PassThrough {
     }
 
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
-        let token = headers::bearer(request.headers()).filter(|token| token.starts_with(PREFIX));
-        let Some(token) = token else {
-            headers::strip_front_proxy(request.headers_mut());
-            return forward::forward(self.theirs.clone(), request).await;
+        let token = headers::bearer(request.headers());
+        let is_ours = token.is_some_and(|token| token.starts_with(PREFIX));
+        let known = match token {
+            Some(token) => self.book.who(token).await,
+            None => Ok(None),
         };
-        match self.book.who(token).await {
+        match known {
             Ok(Some(user)) => {
                 let headers = request.headers_mut();
-                headers::strip_identity(headers);
-                match headers::act_as(headers, &user.authenticated()) {
+                match headers::become_user(headers, user.authenticated()) {
                     true => forward::forward(self.ours.clone(), request).await,
                     false => refusal(),
                 }
+            }
+            Ok(None) if !is_ours => {
+                headers::strip_front_proxy(request.headers_mut());
+                forward::forward(self.theirs.clone(), request).await
             }
             Ok(None) | Err(_) => refusal(),
         }

@@ -8,14 +8,16 @@
 //! | [`credential`], [`params`] | what a token is worth, what a tunnel tells of its cluster | no |
 //! | [`book`], [`issue`] | tokens: looked up by their hash, made, replaced | yes |
 //! | `kubeconfigs` | tokens of kubeconfigs, each good for one cluster | no |
+//! | [`admin`], [`import`] | the administrator's kubeconfig; the manifest of a cluster that is imported | no |
 //! | [`certificates`] | the server's own certificate, replaced while it runs | no |
 //! | [`kubernetes`] | the API behind the port: in this process, or somewhere else | yes |
 //! | [`connect`] | registration of nodes | yes |
 //! | [`downstream`], [`dial`] | clusters with a tunnel, and clients through it | yes |
-//! | [`forward`], [`clusters`] | requests that are handed on, upgrades too; `/k8s/clusters` | yes |
-//! | [`assets`] | scripts and programs for nodes | yes |
+//! | [`forward`], [`clusters`], [`reviews`] | requests that are handed on, upgrades too; `/k8s/clusters`, and who may | yes |
+//! | [`assets`], [`metrics`], [`body`] | scripts and programs for nodes, what is counted, what answers are made of | yes |
 //! | [`gateway`](mod@gateway) | all of it as one service | yes |
 
+pub mod admin;
 pub mod assets;
 pub mod body;
 pub mod book;
@@ -28,6 +30,7 @@ pub mod downstream;
 pub mod forward;
 pub mod gateway;
 pub mod headers;
+pub mod import;
 pub mod issue;
 mod kubeconfigs;
 pub mod kubernetes;

@@ -24,6 +24,7 @@ struct Registration {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    more: Arc<Registry>,
     agents: Agents,
     registrations: Family<Registration, Counter>,
     limited: Counter,
@@ -31,10 +32,11 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// With those of a hub.
-    pub(crate) fn new(hub: Hub) -> Self {
+    /// With those of a hub, and what else there is.
+    pub(crate) fn new(hub: Hub, more: Arc<Registry>) -> Self {
         let mut metrics = Metrics {
             registry: Registry::default(),
+            more,
             agents: Agents::default(),
             registrations: Family::default(),
             limited: Counter::default(),
@@ -72,12 +74,15 @@ impl Metrics {
 
     /// The exposition of another server, with ours.
     pub(crate) fn beside(&self, theirs: &str) -> String {
-        let mut all = theirs.strip_suffix(END).unwrap_or(theirs).to_owned();
-        if !all.is_empty() && !all.ends_with('\n') {
-            all.push('\n');
+        let mut all = theirs.to_owned();
+        for registry in [&self.more, &self.registry] {
+            all.truncate(all.strip_suffix(END).map_or(all.len(), str::len));
+            if !all.is_empty() && !all.ends_with('\n') {
+                all.push('\n');
+            }
+            // Writing to a String does not fail.
+            let _ = text::encode(&mut all, registry);
         }
-        // Writing to a String does not fail.
-        let _ = text::encode(&mut all, &self.registry);
         all
     }
 }
@@ -131,7 +136,7 @@ mod tests {
             Arc::new(SystemClock),
             Box::new(SeededEntropy::new(1)),
         );
-        let metrics = Metrics::new(hub);
+        let metrics = Metrics::new(hub, Arc::default());
         let one = metrics.agent(Key::new("ns", "a"));
         let _same = metrics.agent(Key::new("ns", "a"));
         let other = metrics.agent(Key::new("ns", "b"));

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::verbs::{
     completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, support_bundle, upgrade,
 };
-use crate::{apiserver, backup, crds, explain, log, plan, rotate, server, up};
+use crate::{apiserver, backup, crds, explain, log, plan, quickstart, rotate, server, up};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -42,8 +41,8 @@ enum Command {
     Restore(backup::RestoreArguments),
     /// Add a key that Secrets are encrypted with at rest, without stopping the server
     RotateEncryptionKey(rotate::Arguments),
-    /// Start everything and create a first cluster (not built yet)
-    Quickstart,
+    /// Start everything on this machine and create a first cluster: five nodes, simulated
+    Quickstart(quickstart::Arguments),
     /// Make a cluster
     Create {
         #[command(subcommand)]
@@ -104,7 +103,7 @@ impl Cli {
             Command::Backup(arguments) => backup::make(&arguments),
             Command::Restore(arguments) => backup::restore(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
-            Command::Quickstart => quickstart(),
+            Command::Quickstart(arguments) => quickstart::run(&arguments),
             Command::Create { what } => create::run(&what),
             Command::Get(arguments) => get::run(&arguments),
             Command::Describe(arguments) => describe::run(&arguments),
@@ -125,11 +124,4 @@ impl Cli {
             }
         }
     }
-}
-
-fn quickstart() -> anyhow::Result<()> {
-    bail!(
-        "quickstart is not built yet: this version has the API types and their CRDs, and no controllers. \
-         `herdsman crds` prints the CRDs, `herdsman crds install` puts them into the current kubeconfig's cluster."
-    )
 }

@@ -15,6 +15,7 @@ mod explain;
 mod log;
 mod plan;
 mod product;
+mod quickstart;
 #[cfg(test)]
 mod reference;
 mod rotate;

@@ -11,16 +11,19 @@ use ::gateway::{Authorities, Book, Certificates, Embedded, Gateway, Public, Tunn
 use anyhow::Context as _;
 use clock::{Clock, SystemClock, SystemEntropy};
 use controllers::ServerInfo;
+use controllers::admission::Door;
+use controllers::controlplane::{Waits, WaitsCollector};
 use kit::Caches;
 use kubeapi::authn::{MASTERS, User};
 use machine::Drivers;
+use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use sim::World;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tunnel::Hub;
 
-use crate::admin::{Admin, AdminAnd};
+use crate::admin;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
 use crate::simulated::Simulated;
 use crate::work::Work;
@@ -74,21 +77,22 @@ impl Product {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let directory = setup.directory;
         let opened = Opened::open(&directory, &setup.options, &clock)?;
-        let listener = TcpListener::bind(setup.listen)
-            .await
-            .with_context(|| format!("--listen: cannot listen on {}", setup.listen))?;
+        let listener = listener(setup.listen, &directory).await?;
         let address = listener.local_addr()?;
         let url = setup.server_url.unwrap_or_else(|| public_url(address));
         let certificates = certificates(&directory, setup.certificate, address, &url, &clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
 
-        let admin = Arc::new(Admin::open(&directory, &mut SystemEntropy));
-        let kubeconfig =
-            admin.write(&directory, &format!("https://{}", reachable(address)), &public.ca_certificates)?;
-        let book = Book::new(clock.clone(), Default::default());
+        let token = admin::token(&directory, &mut SystemEntropy);
+        let local = format!("https://{}", reachable(address));
+        let kubeconfig = admin::write(&directory, &local, &public.ca_certificates, &token)?;
+        let known = [(token.as_str(), ::gateway::admin::user())];
+        let book = Book::with(clock.clone(), Default::default(), known);
+        let door: Arc<Door> = Arc::default();
         let more = More {
             advertised: Some((advertised(address.ip()), address.port())),
-            tokens: Some(Arc::new(AdminAnd(admin, book.clone()))),
+            tokens: Some(Arc::new(book.clone())),
+            door: door.clone(),
             ..More::default()
         };
         let instance = opened.start(more).await?;
@@ -99,6 +103,7 @@ impl Product {
         let server = ServerInfo { url: url.clone(), ca_certificates: public.ca_certificates.clone() };
         let told = (watch::Sender::new(public), watch::Sender::new(server));
         let caches = Caches::new(client.clone(), kit::index::entries);
+        let waits: Arc<Waits> = Arc::default();
         let gateway = Gateway::new(::gateway::Parts {
             kubernetes: Arc::new(Embedded(instance.api().clone())),
             caches: caches.clone(),
@@ -107,7 +112,11 @@ impl Product {
             clock: clock.clone(),
             entropy: Arc::new(Mutex::new(SystemEntropy)),
             public: told.0.subscribe(),
-            settings: ::gateway::Settings { assets: setup.assets, ..Default::default() },
+            settings: ::gateway::Settings {
+                assets: setup.assets,
+                metrics: metrics(&waits),
+                ..Default::default()
+            },
         });
         let world = World::open(sim::Settings::new(directory.join(SIM), seed(), clock.clone()))
             .await
@@ -121,7 +130,8 @@ impl Product {
             directory: directory.clone(),
             drivers: Drivers::default().with(Simulated(world.machines())),
             rancher_machine: setup.rancher_machine,
-            waits: Arc::default(),
+            waits,
+            door,
         };
         let tls = certificates.server_config()?;
         Ok(Product {
@@ -166,6 +176,18 @@ impl Product {
     }
 }
 
+/// Listens. A port that nobody has chosen is the one of last time, if it is free: nodes know it.
+async fn listener(address: SocketAddr, directory: &Path) -> anyhow::Result<TcpListener> {
+    if address.port() == 0
+        && let Some(port) = admin::port(directory)
+        && let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await
+    {
+        return Ok(listener);
+    }
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("--listen: cannot listen on {address}"))
+}
+
 /// Where nodes and users reach a server that nobody has given a name.
 fn public_url(address: SocketAddr) -> String {
     format!("https://{}", SocketAddr::new(advertised(address.ip()), address.port()))
@@ -194,6 +216,14 @@ fn certificates(
     all.extend(names);
     all.dedup();
     Ok(Certificates::issued(Authorities::only(current), all, clock.clone(), Box::new(SystemEntropy))?)
+}
+
+/// What controllers tell of themselves.
+fn metrics(waits: &Arc<Waits>) -> Arc<Registry> {
+    let mut registry = Registry::default();
+    kit::metrics::shared().register(&mut registry);
+    registry.register_collector(Box::new(WaitsCollector(waits.clone())));
+    Arc::new(registry)
 }
 
 /// What simulated machines leave to chance is another thing in every process.

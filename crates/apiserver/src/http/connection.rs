@@ -139,11 +139,11 @@ where
             in_turns(connection, &mut running, &sender).await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(error, "a connection ended early");
+    match ended {
+        // If it was upgraded, it goes on without us.
+        Ok(()) => sender.write_through(settings.stalled).await,
+        Err(error) => tracing::debug!(error, "a connection ended early"),
     }
-    // If it was upgraded, it goes on without us.
-    sender.write_through(settings.stalled).await;
 }
 
 /// A connection that runs its streams, and sends what they have written when none has more to write.

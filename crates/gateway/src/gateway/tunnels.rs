@@ -13,6 +13,7 @@ use crate::Later;
 use crate::body::{self, Body};
 use crate::credential::{Credential, Hash};
 use crate::headers;
+use crate::import;
 use crate::params;
 
 /// What Rancher's cluster agent puts before the token when it opens its second tunnel, and before the cluster when it is dialled.
@@ -73,13 +74,32 @@ impl Gateway {
         Response::from_parts(head, Body::full(text))
     }
 
-    /// The manifest that makes a cluster dial back, for whoever has a token of the cluster.
-    pub(super) fn import(&self, token: &str, from: Option<IpAddr>) -> Response<Body> {
+    /// The manifest that makes a cluster dial back, for whoever has the token of its tunnel.
+    pub(super) fn import(
+        &self,
+        token: &str,
+        headers: &http::HeaderMap,
+        from: Option<IpAddr>,
+    ) -> Response<Body> {
         if let Some(limited) = self.limited(from) {
             return limited;
         }
-        let _ = token;
-        self.failed(from);
-        body::text(StatusCode::NOT_FOUND, "no cluster is imported with this token")
+        let Ok(cluster) = Clusters(self).cluster(token) else {
+            self.failed(from);
+            return body::text(
+                StatusCode::NOT_FOUND,
+                "this token imports no cluster: it is unknown, or it registers nodes",
+            );
+        };
+        let image = match self.0.downstreams.agent_image(&cluster) {
+            Some(image) => image,
+            None => self.0.settings.cluster_agent_image.clone(),
+        };
+        if image.is_empty() {
+            let words = "the server has no image of the cluster agent to offer: set spec.desiredAgentImage of the management Cluster";
+            return body::text(StatusCode::SERVICE_UNAVAILABLE, words);
+        }
+        let manifest = import::manifest(&self.public(headers), &image, token);
+        body::answer(StatusCode::OK, "application/yaml; charset=utf-8", manifest)
     }
 }

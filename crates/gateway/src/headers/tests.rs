@@ -115,6 +115,38 @@ fn a_request_acts_as_a_user() {
 }
 
 #[test]
+fn only_an_administrator_acts_as_somebody_else() {
+    let theirs = headers(&[
+        ("authorization", "Bearer x"),
+        ("impersonate-user", "jane"),
+        ("impersonate-group", "devs"),
+    ]);
+    let node = User { name: "node".into(), groups: vec!["nodes".into()], ..User::default() };
+    let mut asked = theirs.clone();
+    assert!(become_user(&mut asked, node.clone()));
+    assert_eq!(
+        (&asked["impersonate-user"], &asked["impersonate-group"]),
+        (&"node".parse().unwrap(), &"nodes".parse().unwrap())
+    );
+    let admin = User { name: "admin".into(), groups: vec![MASTERS.into()], ..User::default() };
+    let mut asked = theirs;
+    assert!(become_user(&mut asked, admin.clone()));
+    assert_eq!(
+        (&asked["impersonate-user"], &asked["impersonate-group"]),
+        (&"jane".parse().unwrap(), &"devs".parse().unwrap())
+    );
+    assert!(!asked.contains_key("authorization"));
+    let mut plain = HeaderMap::new();
+    assert!(become_user(&mut plain, admin.clone()));
+    assert_eq!(
+        (&plain["impersonate-user"], &plain["impersonate-group"]),
+        (&"admin".parse().unwrap(), &MASTERS.parse().unwrap())
+    );
+    let mut groups = headers(&[("impersonate-group", "devs")]);
+    assert!(!become_user(&mut groups, admin));
+}
+
+#[test]
 fn only_a_load_balancers_word_counts() {
     let proxies = Proxies::new(&["10.0.0.0/8".into(), "fd00::1".into()]).unwrap();
     for (peer, forwarded, origin) in [

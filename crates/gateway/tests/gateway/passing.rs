@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::nodes::token_of;
-use crate::world::{ADMIN_TOKEN, NAMESPACE, World, request};
+use crate::world::{ADMIN_TOKEN, GIVEN_TOKEN, NAMESPACE, World, request};
 
 /// The way to an API server that is not asked in this process. It knows no tokens of agents.
 async fn elsewhere() -> (TcpListener, Certificates, kube::Config) {
@@ -42,7 +42,7 @@ async fn world() -> World {
         tokio::spawn(apiserver::http::listen(api, listener, Some(tls), std::time::Duration::from_secs(5)));
         Arc::new(PassThrough::new(config, book).unwrap())
     };
-    World::behind(behind, Settings::default()).await
+    World::behind(false, behind, Settings::default()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,6 +76,15 @@ async fn agents_act_by_impersonation_and_others_by_their_own_rights() {
     assert_eq!(world.ask(&path(&other.plan), &[("authorization", &admin)]).await.0, StatusCode::OK);
     let as_node = [("authorization", &*admin), ("impersonate-user", "nobody")];
     assert_eq!(world.ask(&path(&other.plan), &as_node).await.0, StatusCode::FORBIDDEN);
+
+    // The gateway's own administrator, whom the server behind does not know.
+    let given = format!("Bearer {GIVEN_TOKEN}");
+    assert_eq!(world.ask(&path(&other.plan), &[("authorization", &given)]).await.0, StatusCode::OK);
+    let as_node = [("authorization", &*given), ("impersonate-user", "nobody")];
+    assert_eq!(world.ask(&path(&other.plan), &as_node).await.0, StatusCode::FORBIDDEN);
+    let (code, said) = world.ask("/k8s/clusters/c-m-abcdefgh/api", &[("authorization", &given)]).await;
+    assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE, "{said}");
+    assert_eq!(world.ask("/k8s/clusters/c-m-abcdefgh/api", &own).await.0, StatusCode::FORBIDDEN);
 
     // A watch comes as it happens, a write arrives whole.
     let watched = format!(

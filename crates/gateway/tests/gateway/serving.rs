@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent::kubeconfig::Kubeconfig;
 use clock::{Clock as _, SeededEntropy, SystemClock};
 use gateway::certificates::Authority;
-use gateway::{Authorities, Certificates, Embedded, Settings};
+use gateway::{Authorities, Certificates};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -60,7 +60,7 @@ fn names() -> Vec<String> {
 }
 
 async fn serve(authorities: Authorities) -> Served {
-    let world = World::behind(|api, _| Arc::new(Embedded(api)), Settings::default()).await;
+    let world = World::new().await;
     let entropy = Box::new(SeededEntropy::new(21));
     let shown = Certificates::issued(authorities, names(), Arc::new(SystemClock), entropy).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

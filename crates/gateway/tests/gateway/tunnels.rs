@@ -190,6 +190,29 @@ async fn only_who_owns_a_cluster_reaches_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_manifest_makes_a_cluster_dial_in() {
+    let world = World::new().await;
+    let (nodes, tunnels) = world.cluster().await;
+    let path = |token: &str| format!("/v3/import/{token}_{CLUSTER}.yaml");
+    for token in ["nonsense", &nodes] {
+        assert_eq!(world.ask(&path(token), &[]).await.0, StatusCode::NOT_FOUND);
+    }
+    let (code, said) = world.ask(&path(&tunnels), &[]).await;
+    assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(said.contains("desiredAgentImage"), "{said}");
+    let patch = Patch::Merge(json!({"spec": {"desiredAgentImage": "rancher/agent:v1"}}));
+    let clusters = world.api("management.cattle.io/v3", "Cluster", "clusters", "");
+    clusters.patch(CLUSTER, &PatchParams::default(), &patch).await.unwrap();
+    let manifest = world
+        .until("offered", async || {
+            let (code, text) = world.ask(&path(&tunnels), &[]).await;
+            (code == StatusCode::OK).then_some(text)
+        })
+        .await;
+    assert!(manifest.contains("rancher/agent:v1") && manifest.contains(&tunnels));
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_a_clusters_own_token_opens_a_tunnel() {
     let world = World::new().await;
     let (nodes, token) = world.cluster().await;

@@ -31,6 +31,8 @@ use tunnel::Hub;
 
 pub(crate) const NAMESPACE: &str = "fleet-default";
 pub(crate) const CLUSTER: &str = "c-m-abcdefgh";
+/// The administrator's at the gateway; the API server itself does not know it.
+pub(crate) const GIVEN_TOKEN: &str = "hdm_given";
 pub(crate) const ADMIN_TOKEN: &str = "the-administrators";
 
 /// The administrator's token, and those of agents.
@@ -104,16 +106,19 @@ const KINDS: [&str; 7] = [
 impl World {
     /// The gateway in front of a server in the same process.
     pub(crate) async fn new() -> Self {
-        World::behind(|api, _| Arc::new(Embedded(api)), Settings::default()).await
+        World::behind(true, |api, _| Arc::new(Embedded(api)), Settings::default()).await
     }
 
+    /// The same with another way to the server, which may or may not know the gateway's tokens.
     pub(crate) async fn behind(
+        knows_tokens: bool,
         kubernetes: impl FnOnce(apiserver::http::Api, Book) -> Arc<dyn Kubernetes>,
         settings: Settings,
     ) -> Self {
         let clock = clock();
-        let book = Book::new(clock.clone(), Lifetimes::default());
-        let instance = server(&clock, 1, Some(book.clone())).await;
+        let given = [(GIVEN_TOKEN, gateway::admin::user())];
+        let book = Book::with(clock.clone(), Lifetimes::default(), given);
+        let instance = server(&clock, 1, knows_tokens.then(|| book.clone())).await;
         let client = kube::Client::new(instance.api().as_user(admin()), "default");
         install(&client).await;
         let caches = Caches::new(client.clone(), kit::index::entries);

@@ -97,7 +97,7 @@ fn http_encode(text: &str) -> String {
         .collect()
 }
 
-async fn request(ask: &Ask, path: &str, as_table: bool) -> anyhow::Result<Value> {
+pub(crate) async fn request(ask: &Ask, path: &str, as_table: bool) -> anyhow::Result<Value> {
     let accept = match as_table {
         true => "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
         false => "application/json",
@@ -107,7 +107,7 @@ async fn request(ask: &Ask, path: &str, as_table: bool) -> anyhow::Result<Value>
 }
 
 /// A Table in columns; empty if it has no rows.
-fn table(answer: &Value, wide: bool, namespaces: bool) -> String {
+pub(crate) fn table(answer: &Value, wide: bool, namespaces: bool) -> String {
     let definitions = answer["columnDefinitions"].as_array().cloned().unwrap_or_default();
     let shown: Vec<usize> = (0..definitions.len())
         .filter(|at| wide || definitions[*at]["priority"].as_i64() == Some(0))

@@ -1,5 +1,6 @@
 //! How far a cluster is, and showing it.
 
+use api::catalogue::labels;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct Progress {
     /// Machines that are wanted.
     pub(crate) wanted: u64,
-    /// Of these: servers that are there, nodes that joined, nodes that are ready.
+    /// Of these: agents that registered, nodes that joined, nodes that are ready.
     pub(crate) steps: [u64; 3],
     /// What is waited for.
     pub(crate) message: String,
@@ -17,7 +18,7 @@ pub(crate) struct Progress {
 }
 
 /// What the steps are called.
-const STEPS: [&str; 3] = ["servers", "joined", "ready"];
+const STEPS: [&str; 3] = ["registered", "joined", "ready"];
 
 impl Progress {
     /// How far a cluster is, from itself, its control plane and its machines.
@@ -27,7 +28,7 @@ impl Progress {
             machines.iter().filter(|one| one["metadata"]["deletionTimestamp"].is_null()).collect();
         let count = |so: fn(&Value) -> bool| staying.iter().filter(|one| so(one)).count() as u64;
         let steps = [
-            count(|one| one["status"]["initialization"]["infrastructureProvisioned"] == true),
+            count(|one| one["metadata"]["labels"][labels::MACHINE_ID].is_string()),
             count(|one| one["status"]["nodeRef"]["name"].is_string()),
             count(|one| condition(one, "NodeReady").is_some_and(|found| found["status"] == "True")),
         ];
@@ -123,7 +124,7 @@ impl Bars {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };
         let bar = |name: &'static str| {
-            let bar = all.add(ProgressBar::new(0)).with_style(style("{prefix:8} [{bar:30}] {pos}/{len}"));
+            let bar = all.add(ProgressBar::new(0)).with_style(style("{prefix:10} [{bar:30}] {pos}/{len}"));
             bar.set_prefix(name);
             bar
         };
@@ -156,9 +157,9 @@ mod tests {
     use serde_json::json;
 
     fn machine(steps: usize) -> Value {
-        let mut status = json!({});
+        let (mut metadata, mut status) = (json!({}), json!({}));
         if steps > 0 {
-            status["initialization"] = json!({"infrastructureProvisioned": true});
+            metadata["labels"] = json!({labels::MACHINE_ID: "x"});
         }
         if steps > 1 {
             status["nodeRef"] = json!({"name": "n"});
@@ -166,7 +167,7 @@ mod tests {
         if steps > 2 {
             status["conditions"] = json!([{"type": "NodeReady", "status": "True"}]);
         }
-        json!({"metadata": {}, "status": status})
+        json!({"metadata": metadata, "status": status})
     }
 
     fn cluster(generation: i64, ready: &str, message: &str) -> Value {
@@ -184,7 +185,7 @@ mod tests {
         assert!(!of(&cluster(2, "True", ""), &all).done, "the spec was changed since");
         assert!(!of(&cluster(1, "Unknown", "waits"), &all).done);
         let progress = of(&cluster(1, "Unknown", "waits"), &some);
-        assert_eq!(progress.line(), "servers 2/2  joined 1/2  ready 1/2  waits");
+        assert_eq!(progress.line(), "registered 2/2  joined 1/2  ready 1/2  waits");
         let going = [machine(3), machine(3), json!({"metadata": {"deletionTimestamp": "x"}})];
         assert!(!of(&cluster(1, "True", ""), &going).done, "a machine still goes");
     }

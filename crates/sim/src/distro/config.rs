@@ -78,8 +78,8 @@ impl Config {
     /// An argument of a component, such as `provider-id` in `kubelet-arg`; the last one counts.
     pub(crate) fn argument(&self, component: &str, name: &str) -> Option<String> {
         let all = list(self.0.get(component));
-        let pairs = all.iter().filter_map(|text| text.trim_start_matches("--").split_once('='));
-        pairs.filter(|(found, _)| *found == name).last().map(|(_, value)| value.to_owned())
+        let mut pairs = all.iter().filter_map(|text| text.trim_start_matches("--").split_once('='));
+        pairs.rfind(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
     }
 
     /// Where the process keeps its data.

@@ -21,6 +21,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// If another machine has a node of this name.
 pub(super) async fn run(context: &Context<'_>, cluster: &Arc<Cluster>) -> Result<Infallible, String> {
     let (machine, name) = (context.machine, context.node_name());
+    let _listening = ports::of_kubelet(context, cluster);
     let mut said = String::new();
     loop {
         cluster.until(|cluster| cluster.serves(machine.address)).await;
@@ -43,7 +44,7 @@ pub(super) async fn run(context: &Context<'_>, cluster: &Arc<Cluster>) -> Result
     }
     let kubelet = Kubelet { machine: machine.name.clone(), address: machine.address };
     let _up = cluster.kubelet(&name, kubelet);
-    let _listening = ports::of_kubelet(context, cluster);
+    let _network = ports::of_network(context, cluster);
     std::future::pending().await
 }
 

@@ -90,9 +90,9 @@ fn decide(known: &Known, alive: &dyn Fn(&str) -> bool) -> Vec<Step> {
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let (namespace, name) = (namespace.clone(), name.clone());
         let gone = !known.nodes.contains_key(&(String::new(), node.to_owned()));
-        if pod["metadata"]["deletionTimestamp"].is_string() && (alive(node) || gone) {
-            steps.push(Step::Finish { namespace, name });
-        } else if gone && owner(pod).is_some() {
+        let stops = pod["metadata"]["deletionTimestamp"].is_string() && alive(node);
+        // Pods of a node that is gone are gone with it.
+        if stops || (gone && !node.is_empty()) {
             steps.push(Step::Finish { namespace, name });
         } else if pod["status"]["phase"] == "Pending" && alive(node) {
             steps.push(Step::Run { namespace, name });

@@ -72,14 +72,16 @@ pub(super) fn of_server(context: &Context<'_>, cluster: &Arc<Cluster>) -> Vec<Li
     open(context, cluster, ports)
 }
 
-/// What a kubelet listens with.
+/// What a kubelet listens with: it is well before it has registered, or an API server in one of its pods could not be.
 pub(super) fn of_kubelet(context: &Context<'_>, cluster: &Arc<Cluster>) -> Vec<Listening> {
-    let mut ports = vec![(10248, Kind::Local)];
+    open(context, cluster, vec![(10248, Kind::Local)])
+}
+
+/// What pods of the network listen with, on a node that has registered.
+pub(super) fn of_network(context: &Context<'_>, cluster: &Arc<Cluster>) -> Vec<Listening> {
     let etcd_only = context.process.role == Role::Server && context.config.is("disable-apiserver");
-    if context.process.runtime == Runtime::Rke2 && !etcd_only {
-        ports.push((9099, Kind::Local));
-    }
-    open(context, cluster, ports)
+    let calico = context.process.runtime == Runtime::Rke2 && !etcd_only;
+    open(context, cluster, if calico { vec![(9099, Kind::Local)] } else { Vec::new() })
 }
 
 fn open(context: &Context<'_>, cluster: &Arc<Cluster>, ports: Vec<(u16, Kind)>) -> Vec<Listening> {
