@@ -59,6 +59,8 @@ pub(crate) struct More {
     pub(crate) tokens: Option<Arc<dyn Tokens>>,
     /// Has a say in what is written, beside the rules of Cluster API's kinds and ours.
     pub(crate) admission: Vec<Arc<dyn Admission>>,
+    /// The rules of our kinds; it is opened here.
+    pub(crate) door: Arc<Door>,
 }
 
 impl Opened {
@@ -79,7 +81,7 @@ impl Opened {
     pub(crate) async fn start(&self, more: More) -> anyhow::Result<Instance> {
         let store: Arc<dyn Store> = self.store.clone();
         let kinds = Arc::new(OurKinds::new(store.clone()));
-        let door = Arc::new(Door::default());
+        let door = more.door;
         let mut admission: Vec<Arc<dyn Admission>> =
             vec![Arc::new(ClusterApi::new(kinds.clone())), Arc::new(Clusters(door.clone()))];
         admission.extend(more.admission);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use capi::{ClusterCache, Paces};
 use clock::{Clock, SystemEntropy};
+use controllers::admission::Door;
 use controllers::{Parts, ServerInfo, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
 use kit::Caches;
 use kit::access::Dial;
@@ -31,6 +32,8 @@ pub(crate) struct Work {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// Counts what is waited for.
     pub(crate) waits: Arc<controlplane::Waits>,
+    /// Where changes are tried out.
+    pub(crate) door: Arc<Door>,
 }
 
 impl Work {
@@ -52,6 +55,10 @@ impl Work {
             access: clusters.clone(),
             server: self.server.clone(),
         };
+        let tried = parts.clone();
+        self.door.show(move |proposed| {
+            controlplane::preview_warnings(&tried, &controlplane::Settings::default(), proposed)
+        });
         tokio::join!(
             capi::run(core, Some(clusters)),
             controllers::provisioning::run(parts.clone()),

@@ -46,7 +46,13 @@ pub(super) async fn judge(door: &Door, write: Write<'_>, object: Option<&Value>)
         return Err(refused(&write, verdict.code(), &errors));
     }
     beside(door, mutate(&asked, &answers)).await?;
-    Ok(verdict.warnings)
+    let mut warnings = verdict.warnings;
+    if let Some(preview) =
+        door.preview.get().filter(|_| write.dry_run && asked.operation == Operation::Update)
+    {
+        warnings.extend(preview(&new));
+    }
+    Ok(warnings)
 }
 
 fn request<'a>(write: &Write<'a>, old: Option<&'a Cluster>, new: &'a Cluster) -> Request<'a> {
