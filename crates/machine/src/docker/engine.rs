@@ -208,7 +208,7 @@ impl Engine {
 struct Stream {
     status: StatusCode,
     body: Incoming,
-    /// Without it the connection takes itself for done.
+    /// Kept, as the connection, for as long as the answer is read.
     _sender: http1::SendRequest<Full<Bytes>>,
     _connection: Connection,
 }
