@@ -2,6 +2,7 @@
 
 mod bench;
 mod cli;
+mod clusterctl;
 mod crds;
 mod dist;
 mod fuzz;

@@ -70,6 +70,14 @@ pub(crate) fn replace(path: &Path, content: &[u8], mode: Mode) -> Result<(), Err
     sync_directory(path)
 }
 
+/// Puts something in a file that only its owner may read, in the place of what may be there.
+///
+/// # Errors
+/// If it cannot be written; what was there is then still there.
+pub fn replace_secret(path: &Path, content: &[u8]) -> Result<(), Error> {
+    replace(path, content, Mode::Secret)
+}
+
 fn write_beside(path: &Path, content: &[u8], mode: Mode) -> Result<PathBuf, Error> {
     let temporary = path.with_added_extension("new");
     // One that a crash has left may be readable for others.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::capi::v1beta2::{Cluster, Machine, MachineHealthCheck};
-use api::catalogue::{conditions as types, labels, reasons};
+use api::catalogue::{conditions as types, reasons};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kit::conditions::legacy::{self, Severity as Legacy};
@@ -14,13 +14,12 @@ use kit::conditions::{self, Finding, Status};
 use kit::events::Severity;
 use kit::index;
 use kit::runner::Controller;
-use kit::write::Edit;
-use kit::{Ended, Key, Object, Turn, owners};
+use kit::{Ended, Key, Object, Turn};
 
-use crate::context::{Context, Error, cluster_owner, kind_of, typed};
+use crate::context::{Context, Error, kind_of, typed};
 use crate::health::{self, ClusterState, SeenNode, Target, Verdict};
-use crate::pause;
 use crate::selector::Selector;
+use crate::start::{self, Ours as _, Start};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 2] = ["RemediationAllowed", "Paused"];
@@ -44,28 +43,15 @@ impl Controller for Checks {
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
-        let Some(object) = context.checks.get(key).filter(|object| context.ours(object)) else {
-            return Ok(Ended::Gone);
+        let start = start::begin(context, turn, &context.checks, key, |_| true).await?;
+        let Start { object, mut edit, cluster, now, generation } = match start {
+            Ok(start) => start,
+            Err(ended) => return Ok(ended),
         };
         if object.deleting() {
             return Ok(Ended::Well);
         }
-        let mut edit: Edit<MachineHealthCheck> = Edit::begin(&context.checks, &object)?;
-        let cluster = context.clusters.get(&Key::new(&key.namespace, &edit.spec.cluster_name));
-        let Some(cluster) = cluster else {
-            let name = &edit.spec.cluster_name;
-            return Err(Error::Impossible(format!("spec.clusterName: there is no Cluster {name}")));
-        };
         let view = cluster.view::<Cluster>()?;
-        let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
-        let paused = pause::paused("MachineHealthCheck", &object.meta, Some(&view));
-        let pausing = paused.is_true();
-        conditions::set(&mut edit.status.get_or_insert_default().conditions, paused, generation, now);
-        if pausing {
-            context.writer.apply(turn, edit, &["Paused"]).await?;
-            return Ok(Ended::Well);
-        }
-        own(&mut edit, &cluster);
         let judged = self.judge(&edit, &cluster, &view, now)?;
         let healthy = judged.iter().filter(|one| one.verdict == Verdict::Healthy).count();
         let (total, healthy) = (count(judged.len()), count(healthy));
@@ -87,7 +73,7 @@ impl Controller for Checks {
         }
         let marked = mark::all(context, turn, &edit, &judged, budget.allowed).await;
         if marked.is_ok() {
-            edit.status.get_or_insert_default().observed_generation = generation;
+            edit.observed(generation);
         }
         context.writer.apply(turn, edit, &OWNED).await?;
         marked?;
@@ -106,12 +92,6 @@ fn wait(until: Timestamp, now: Timestamp) -> Duration {
 
 fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-fn own(check: &mut MachineHealthCheck, cluster: &Object) {
-    let name = check.spec.cluster_name.clone();
-    check.metadata.labels.get_or_insert_default().insert(labels::CAPI_CLUSTER_NAME.into(), name);
-    owners::ensure(check.metadata.owner_references.get_or_insert_default(), cluster_owner(cluster, false));
 }
 
 impl Checks {

@@ -8,15 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::capi::v1beta2::{Cluster, ClusterStatus, Machine, MachineDeployment, MachineSet};
-use api::catalogue::{finalizers, labels};
-use kit::conditions;
+use api::catalogue::labels;
 use kit::index;
 use kit::runner::Controller;
-use kit::write::Edit;
 use kit::{Ended, Key, Object, Turn};
 
 use crate::context::{Context, Error, Found, typed};
-use crate::pause;
+use crate::start::{self, Ours as _, PutOff, Start};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 16] = [
@@ -52,6 +50,8 @@ pub(crate) struct Seen {
     pub(crate) sets: Listed<MachineSet>,
     pub(crate) machines: Listed<Machine>,
     pub(crate) health: kit::access::Health,
+    /// How long the cluster may not answer before this is said.
+    pub(crate) connection_grace: jiff::SignedDuration,
 }
 
 impl Seen {
@@ -70,7 +70,13 @@ impl Seen {
 }
 
 /// Looks after Clusters.
-pub(crate) struct Clusters(pub(crate) Arc<Context>);
+pub(crate) struct Clusters(pub(crate) Arc<Context>, PutOff);
+
+impl Clusters {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Clusters(context, PutOff::default())
+    }
+}
 
 impl Controller for Clusters {
     type Error = Error;
@@ -81,24 +87,11 @@ impl Controller for Clusters {
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
-        let Some(object) = context.clusters.get(key).filter(|object| context.ours(object)) else {
-            return Ok(Ended::Gone);
+        let start = start::begin(context, turn, &context.clusters, key, |_| false).await?;
+        let Start { object, mut edit, now, generation, .. } = match start {
+            Ok(start) => start,
+            Err(ended) => return Ok(ended),
         };
-        let mut edit: Edit<Cluster> = Edit::begin(&context.clusters, &object)?;
-        if !object.deleting() && add_finalizer(&mut edit) {
-            context.writer.apply(turn, edit, &[]).await?;
-            return Ok(Ended::Again(Duration::ZERO));
-        }
-        let paused = pause::paused("Cluster", &object.meta, Some(&*edit));
-        let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
-        if paused.is_true() {
-            let status = edit.status.get_or_insert_default();
-            conditions::set(&mut status.conditions, paused, generation, now);
-            context.writer.apply(turn, edit, &["Paused"]).await?;
-            return Ok(Ended::Well);
-        }
-        conditions::set(&mut edit.status.get_or_insert_default().conditions, paused, generation, now);
-
         let seen = self.gather(object.clone(), &edit).await;
         act::claim(context, turn, &seen, &edit).await?;
         let observed = status::observe(&mut edit, &seen, now);
@@ -106,12 +99,16 @@ impl Controller for Clusters {
             true => removal::advance(context, turn, &mut edit, &seen).await?,
             false => act::kubeconfig(context, turn, &edit, &seen).await?,
         };
-        let phase = before_phase(&object);
         status::write(&mut edit, &seen, &observed, now);
-        act::tell(context, &object, &edit, &phase).await;
         if observed.is_ok() {
-            edit.status.get_or_insert_default().observed_generation = generation;
+            edit.observed(generation);
         }
+        let comes = !start::all_told(&seen.machines, &seen.sets, &seen.deployments, now);
+        let can_wait = !moved_on(&object, &edit) && observed.is_ok() && !object.deleting();
+        if let Some(wait) = self.1.wait(key, comes && can_wait, now) {
+            return Ok(Ended::Again(wait));
+        }
+        act::tell(context, &object, &edit).await;
         context.writer.apply(turn, edit, &OWNED).await?;
         observed?;
         if let Some(why) = seen.infrastructure.trouble().or_else(|| seen.control_plane.trouble()) {
@@ -133,22 +130,21 @@ impl Clusters {
             sets: typed(&context.sets.filed(&entry)),
             machines: typed(&context.machines.filed(&entry)),
             health: context.access.health(&object.key()),
+            connection_grace: context.connection_grace,
             object,
         }
     }
 }
 
-fn add_finalizer(cluster: &mut Cluster) -> bool {
-    let all = cluster.metadata.finalizers.get_or_insert_default();
-    let missing = !all.iter().any(|one| one == finalizers::CLUSTER);
-    if missing {
-        all.push(finalizers::CLUSTER.into());
-    }
-    missing
-}
-
-fn before_phase(object: &Object) -> String {
-    object.document()["status"]["phase"].as_str().unwrap_or_default().to_owned()
+/// Whether others wait to be told what has become of the cluster.
+fn moved_on(before: &Object, cluster: &Cluster) -> bool {
+    let Some(status) = &cluster.status else { return false };
+    let told = &before.document()["status"];
+    let done = &status.initialization;
+    let known = |field: &str| told["initialization"][field].as_bool();
+    told["phase"] != status.phase.as_str()
+        || known("infrastructureProvisioned") != done.infrastructure_provisioned
+        || known("controlPlaneInitialized") != done.control_plane_initialized
 }
 
 /// The status of a cluster that is being changed.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clock::Clock;
 use k8s_openapi::api::core::v1::Secret;
-use kit::access::{ClusterAccess, Connection, Dial, Health, NotConnected};
+use kit::access::{AccessListener, ClusterAccess, Connection, Dial, Health, NotConnected};
 use kit::{Caches, Change, Key, KindId, Object};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
@@ -18,16 +18,27 @@ use tokio::task::JoinSet;
 
 use kit::index;
 
-/// How long after a failure a connection is tried again.
-const RETRY: Duration = Duration::from_secs(30);
-/// How often a connection is tried out.
-const PROBE: Duration = Duration::from_secs(10);
 /// How long an answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How many failures in a row end a connection.
 const FAILURES: u32 = 5;
 /// How long it may take until a cluster's nodes are known.
 const SYNC_WITHIN: Duration = Duration::from_secs(300);
+
+/// How often connections are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Probing {
+    /// How often one that is there is tried out.
+    pub every: Duration,
+    /// How long after a failure one is tried for again.
+    pub retry: Duration,
+}
+
+impl Default for Probing {
+    fn default() -> Self {
+        Probing { every: Duration::from_secs(10), retry: Duration::from_secs(30) }
+    }
+}
 
 /// The kind of Nodes.
 pub(crate) fn nodes() -> KindId {
@@ -68,9 +79,12 @@ pub struct ClusterCache {
     management: Client,
     dial: Arc<dyn Dial>,
     clock: Arc<dyn Clock>,
+    probing: Probing,
     entries: Mutex<BTreeMap<Key, Entry>>,
     tasks: Mutex<JoinSet<()>>,
     listener: OnceLock<Listener>,
+    /// Whoever else wants to be told.
+    others: Arc<Mutex<Vec<AccessListener>>>,
 }
 
 impl std::fmt::Debug for ClusterCache {
@@ -93,6 +107,21 @@ impl ClusterAccess for ClusterCache {
     fn health(&self, cluster: &Key) -> Health {
         self.lock().get(cluster).map(|entry| entry.health).unwrap_or_default()
     }
+
+    fn listen(&self, listener: AccessListener) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    fn try_now(&self, cluster: &Key) {
+        if let Some(entry) = self.lock().get(cluster).filter(|entry| entry.connection.is_none()) {
+            entry.wake.notify_one();
+        }
+    }
+}
+
+fn tell_all(others: &Mutex<Vec<AccessListener>>, cluster: &Key) {
+    let listeners = others.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    listeners.iter().for_each(|listener| listener(cluster));
 }
 
 /// Why there is no connection.
@@ -106,13 +135,25 @@ enum Lost {
 impl ClusterCache {
     /// Connections to the clusters of a management cluster. `dial` says how they are reached.
     pub fn new(management: Client, dial: Arc<dyn Dial>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        ClusterCache::probing(management, dial, clock, Probing::default())
+    }
+
+    /// The same, tried as often as given.
+    pub fn probing(
+        management: Client,
+        dial: Arc<dyn Dial>,
+        clock: Arc<dyn Clock>,
+        probing: Probing,
+    ) -> Arc<Self> {
         Arc::new(ClusterCache {
             management,
             dial,
             clock,
+            probing,
             entries: Mutex::default(),
             tasks: Mutex::default(),
             listener: OnceLock::new(),
+            others: Arc::default(),
         })
     }
 
@@ -143,7 +184,7 @@ impl ClusterCache {
             None if ready => {
                 let entry = Entry::default();
                 let run = Arc::downgrade(self);
-                let (wake, cluster) = (entry.wake.clone(), key.clone());
+                let (wake, cluster, retry) = (entry.wake.clone(), key.clone(), self.probing.retry);
                 entries.insert(key.clone(), entry);
                 let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
                 while tasks.try_join_next().is_some() {}
@@ -155,7 +196,7 @@ impl ClusterCache {
                             tokio::select! {
                                 biased;
                                 () = wake.notified() => {}
-                                () = tokio::time::sleep(RETRY) => {}
+                                () = tokio::time::sleep(retry) => {}
                             }
                         }
                     }
@@ -225,10 +266,16 @@ impl ClusterCache {
         let nodes = caches.of_cluster(&nodes(), trim_node);
         let synced = tokio::time::timeout(SYNC_WITHIN, nodes.wait_synced()).await;
         synced.map_err(|_| failed(nodes.trouble().unwrap_or_else(|| "its nodes cannot be listed".into())))?;
-        if let Some(listener) = self.listener.get() {
-            let (listener, cluster) = (listener.clone(), cluster.clone());
-            nodes.listen("capi", || Arc::new(move |change| listener(&cluster, Some(change))));
-        }
+        let (listener, others, cluster) =
+            (self.listener.get().cloned(), self.others.clone(), cluster.clone());
+        nodes.listen("capi", || {
+            Arc::new(move |change| {
+                if let Some(listener) = &listener {
+                    listener(&cluster, Some(change));
+                }
+                tell_all(&others, &cluster);
+            })
+        });
         Ok(Connection { client, caches })
     }
 
@@ -236,7 +283,7 @@ impl ClusterCache {
     async fn probe(&self, cluster: &Key, client: &Client) -> Lost {
         let mut failures = 0;
         loop {
-            tokio::time::sleep(PROBE).await;
+            tokio::time::sleep(self.probing.every).await;
             let now = self.clock.now();
             match answers(client).await {
                 Ok(()) => {
@@ -268,6 +315,7 @@ impl ClusterCache {
         if let Some(listener) = self.listener.get() {
             listener(cluster, change);
         }
+        tell_all(&self.others, cluster);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {

@@ -9,7 +9,7 @@ use api::capi::v1beta2::{
     MachineHealthCheck, MachineSet,
 };
 use clock::{Clock, Entropy};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kit::access::SharedAccess;
 use kit::events::Events;
 use kit::object::Unreadable;
@@ -144,7 +144,7 @@ pub(crate) struct Queues {
     pub(crate) checks: Arc<Queue>,
 }
 
-/// How often objects are looked at.
+/// How often objects are looked at, and how long it is waited before something is said of a cluster that does not answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Paces {
     /// Health checks.
@@ -153,6 +153,10 @@ pub struct Paces {
     pub machines: Pace,
     /// All others: what many machines report is told together.
     pub others: Pace,
+    /// How long a cluster may not answer before its Cluster says so.
+    pub connection_grace: SignedDuration,
+    /// How long what was last known of a node stands when its cluster is not reached.
+    pub node_grace: SignedDuration,
 }
 
 impl Default for Paces {
@@ -161,6 +165,8 @@ impl Default for Paces {
             checks: Pace { interval: Duration::from_secs(5), ..Pace::default() },
             machines: Pace { interval: Duration::from_millis(200), ..Pace::default() },
             others: Pace { interval: Duration::from_millis(500), ..Pace::default() },
+            connection_grace: SignedDuration::from_secs(50),
+            node_grace: SignedDuration::from_mins(5),
         }
     }
 }
@@ -201,6 +207,8 @@ pub(crate) struct Context {
     pub(crate) deployments: Arc<Cache>,
     pub(crate) checks: Arc<Cache>,
     pub(crate) rules: Arc<Cache>,
+    pub(crate) connection_grace: SignedDuration,
+    pub(crate) node_grace: SignedDuration,
     definitions: Arc<Cache>,
     watch_filter: Option<String>,
 }
@@ -232,6 +240,8 @@ impl Context {
             entropy,
             access,
             queues,
+            connection_grace: paces.connection_grace,
+            node_grace: paces.node_grace,
             watch_filter,
         })
     }

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::capi::v1beta2::values::rollout_strategy;
-use api::capi::v1beta2::{Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
-use api::catalogue::{annotations, finalizers, labels};
+use api::capi::v1beta2::{ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
+use api::catalogue::annotations;
 use jiff::Timestamp;
-use kit::conditions;
 use kit::events::Severity;
 use kit::index;
 use kit::runner::Controller;
@@ -20,7 +19,8 @@ use kit::{Ended, Key, Object, Turn, owners};
 use crate::context::{Context, Error, Found, cluster_owner, kind_of, typed};
 use crate::rollout::{self, Bounds, Intents, Set, Share};
 use crate::selector::Selector;
-use crate::{naming, pause, template};
+use crate::start::{self, Ours as _, PutOff, Start};
+use crate::{naming, template};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 9] = [
@@ -48,7 +48,13 @@ pub(crate) struct Seen {
 }
 
 /// Looks after MachineDeployments.
-pub(crate) struct Deployments(pub(crate) Arc<Context>);
+pub(crate) struct Deployments(pub(crate) Arc<Context>, PutOff);
+
+impl Deployments {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Deployments(context, PutOff::default())
+    }
+}
 
 impl Controller for Deployments {
     type Error = Error;
@@ -59,33 +65,20 @@ impl Controller for Deployments {
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
-        let Some(object) = context.deployments.get(key).filter(|object| context.ours(object)) else {
-            return Ok(Ended::Gone);
+        let start = start::begin(context, turn, &context.deployments, key, |_| true).await?;
+        let Start { object, mut edit, cluster, now, generation } = match start {
+            Ok(start) => start,
+            Err(ended) => return Ok(ended),
         };
-        let mut edit: Edit<MachineDeployment> = Edit::begin(&context.deployments, &object)?;
-        let cluster = context.clusters.get(&Key::new(&key.namespace, &edit.spec.cluster_name));
-        let Some(cluster) = cluster else {
-            let name = &edit.spec.cluster_name;
-            return Err(Error::Impossible(format!("spec.clusterName: there is no Cluster {name}")));
-        };
-        if !object.deleting() && own(&mut edit, &cluster) {
-            context.writer.apply(turn, edit, &[]).await?;
-            return Ok(Ended::Again(Duration::ZERO));
-        }
-        let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
-        let paused = pause::paused("MachineDeployment", &object.meta, Some(&*cluster.view::<Cluster>()?));
-        let pausing = paused.is_true();
-        conditions::set(&mut edit.status.get_or_insert_default().conditions, paused, generation, now);
-        if pausing {
-            context.writer.apply(turn, edit, &["Paused"]).await?;
-            return Ok(Ended::Well);
-        }
-
         let seen = self.gather(turn, object.clone(), cluster, &edit).await?;
         let acted = self.act(turn, &mut edit, &seen).await;
         status::write(&mut edit, &seen, now);
         if acted.is_ok() {
-            edit.status.get_or_insert_default().observed_generation = generation;
+            edit.observed(generation);
+        }
+        let comes = matches!(acted, Ok(true)) || !start::all_told(&seen.machines, &seen.sets, &[], now);
+        if let Some(wait) = self.1.wait(key, comes && acted.is_ok() && !object.deleting(), now) {
+            return Ok(Ended::Again(wait));
         }
         let wait = until_rollout(&edit, now);
         context.writer.apply(turn, edit, &OWNED).await?;
@@ -160,20 +153,17 @@ impl Deployments {
         Ok(typed(&found))
     }
 
-    async fn act(&self, turn: &Turn, deployment: &mut MachineDeployment, seen: &Seen) -> Result<(), Error> {
+    /// Gives whether a set was made or scaled: its machines come or go next.
+    async fn act(&self, turn: &Turn, deployment: &mut MachineDeployment, seen: &Seen) -> Result<bool, Error> {
         let context = &self.0;
         if seen.object.deleting() {
             for (object, _) in seen.sets.iter().filter(|(object, _)| !object.deleting()) {
                 context.writer.delete(turn, &context.sets, object).await?;
             }
             if seen.sets.is_empty() {
-                deployment
-                    .metadata
-                    .finalizers
-                    .get_or_insert_default()
-                    .retain(|one| one != finalizers::MACHINE_DEPLOYMENT);
+                start::let_go(deployment);
             }
-            return Ok(());
+            return Ok(false);
         }
         for provider in seen.templates.iter().filter_map(Found::there) {
             let owner = cluster_owner(&seen.cluster_object, false);
@@ -183,13 +173,18 @@ impl Deployments {
         self.roll(turn, deployment, seen).await
     }
 
-    async fn roll(&self, turn: &Turn, deployment: &mut MachineDeployment, seen: &Seen) -> Result<(), Error> {
+    async fn roll(
+        &self,
+        turn: &Turn,
+        deployment: &mut MachineDeployment,
+        seen: &Seen,
+    ) -> Result<bool, Error> {
         let context = &self.0;
         let now = context.now();
         let views: Vec<&MachineSet> = seen.sets.iter().map(|(_, set)| &**set).collect();
         let (current, old) = template::current_and_old(deployment, &views, now);
         // Nobody has said how many: nothing is taken away for that.
-        let Some(replicas) = deployment.spec.replicas else { return Ok(()) };
+        let Some(replicas) = deployment.spec.replicas else { return Ok(false) };
         let bounds = Bounds::of(replicas, &deployment.spec.rollout.strategy.rolling_update)
             .map_err(|why| Error::Impossible(format!("spec.rollout.strategy.rollingUpdate: {why}")))?;
         let on_delete = deployment.spec.rollout.strategy.type_ == rollout_strategy::ON_DELETE;
@@ -210,9 +205,9 @@ impl Deployments {
         let revision = desired::next_revision(current, &old);
         let make = desired::Desired { deployment, bounds, revision };
         let writer = context.writer.named(MANAGER);
-        match current {
+        let mut scaled = match current {
             Some(set) => self.update(turn, seen, set, make.current(set, intents.new)).await?,
-            None if paused => {}
+            None if paused => false,
             None => {
                 if let Some(why) = missing(seen) {
                     return Err(Error::Impossible(format!(
@@ -230,33 +225,35 @@ impl Deployments {
                     .events
                     .tell(&kind, &seen.object, Severity::Normal, "SuccessfulCreate", &message)
                     .await;
+                true
             }
-        }
+        };
         for (set, intent) in old.iter().zip(&intents.old) {
-            self.update(turn, seen, set, make.old(set, *intent, on_delete)).await?;
+            scaled |= self.update(turn, seen, set, make.old(set, *intent, on_delete)).await?;
         }
         if !paused {
             let notes = deployment.metadata.annotations.get_or_insert_default();
             notes.insert(annotations::REVISION.into(), revision.to_string());
             self.clean(turn, deployment, seen, current, &old).await?;
         }
-        Ok(())
+        Ok(scaled)
     }
 
+    /// Gives whether the set was scaled.
     async fn update(
         &self,
         turn: &Turn,
         seen: &Seen,
         set: &MachineSet,
         wanted: MachineSet,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let context = &self.0;
         let Some((object, _)) = seen.sets.iter().find(|(object, _)| object.meta.name == set.metadata.name)
         else {
-            return Ok(());
+            return Ok(false);
         };
         if object.deleting() {
-            return Ok(());
+            return Ok(false);
         }
         let mut edit: Edit<MachineSet> = Edit::begin(&context.sets, object)?;
         let scaled = edit.spec.replicas != wanted.spec.replicas;
@@ -269,7 +266,7 @@ impl Deployments {
             let kind = kind_of::<MachineDeployment>();
             context.events.tell(&kind, &seen.object, Severity::Normal, "SuccessfulScale", &message).await;
         }
-        Ok(())
+        Ok(scaled)
     }
 
     /// Once a rollout is complete, sets that have nothing any more go.
@@ -347,20 +344,4 @@ fn missing(seen: &Seen) -> Option<String> {
 fn until_rollout(deployment: &MachineDeployment, now: Timestamp) -> Option<Duration> {
     let after = deployment.spec.rollout.after.as_ref()?;
     Duration::try_from(after.0.duration_since(now)).ok().filter(|wait| !wait.is_zero())
-}
-
-/// Finalizer, label and owner. Gives whether the finalizer was missing: it has to be there before anything is made.
-fn own(deployment: &mut MachineDeployment, cluster: &Object) -> bool {
-    let name = deployment.spec.cluster_name.clone();
-    deployment.metadata.labels.get_or_insert_default().insert(labels::CAPI_CLUSTER_NAME.into(), name);
-    owners::ensure(
-        deployment.metadata.owner_references.get_or_insert_default(),
-        cluster_owner(cluster, false),
-    );
-    let all = deployment.metadata.finalizers.get_or_insert_default();
-    let missing = !all.iter().any(|one| one == finalizers::MACHINE_DEPLOYMENT);
-    if missing {
-        all.push(finalizers::MACHINE_DEPLOYMENT.into());
-    }
-    missing
 }

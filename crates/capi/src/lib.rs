@@ -13,6 +13,7 @@
 //! | [`removal`] | the steps of a machine's end |
 //! | [`preflight`], [`version`] | whether machines may be made now |
 //! | [`admission`] | what is filled in and what is refused when our kinds are written |
+//! | [`inventory`] | what clusterctl finds |
 //! | [`phase`], [`naming`], [`pause`] | words, names, and when nothing is done |
 //!
 //! docs/capi.md is the way in.
@@ -27,6 +28,7 @@ mod definitions;
 mod deployment;
 mod external;
 pub mod health;
+pub mod inventory;
 mod kubeconfig;
 mod machine;
 mod machines;
@@ -40,13 +42,14 @@ pub mod review;
 pub mod rollout;
 mod selector;
 mod set;
+mod start;
 pub mod template;
 pub mod version;
 mod wiring;
 
 use std::sync::Arc;
 
-pub use clusters::ClusterCache;
+pub use clusters::{ClusterCache, Probing};
 pub use context::{Error, Paces, Parts, Unresolved};
 pub use definitions::Definitions;
 pub use kit::index::entries;
@@ -69,15 +72,19 @@ pub async fn run(parts: Parts, clusters: Option<Arc<ClusterCache>>) {
     wiring::connect(&context);
     let queues = &context.queues;
     tokio::join!(
-        kit::runner::run(Arc::new(cluster::Clusters(context.clone())), queues.clusters.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(cluster::Clusters::new(context.clone())),
+            queues.clusters.clone(),
+            AT_A_TIME
+        ),
         kit::runner::run(
             Arc::new(machine::Machines(context.clone())),
             queues.machines.clone(),
             MACHINES_AT_A_TIME
         ),
-        kit::runner::run(Arc::new(set::Sets(context.clone())), queues.sets.clone(), AT_A_TIME),
+        kit::runner::run(Arc::new(set::Sets::new(context.clone())), queues.sets.clone(), AT_A_TIME),
         kit::runner::run(
-            Arc::new(deployment::Deployments(context.clone())),
+            Arc::new(deployment::Deployments::new(context.clone())),
             queues.deployments.clone(),
             AT_A_TIME
         ),

@@ -12,18 +12,16 @@ use std::time::Duration;
 
 use api::capi::v1beta2::values::machine_phase;
 use api::capi::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
-use api::catalogue::{finalizers, labels};
+use api::catalogue::labels;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kit::access::Connection;
-use kit::conditions;
 use kit::index;
 use kit::runner::Controller;
-use kit::write::Edit;
 use kit::{Ended, Key, KindId, Object, Turn, owners};
 
 use crate::context::{Context, Error, Found};
-use crate::pause;
+use crate::start::{self, Ours as _, Start};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 10] = [
@@ -67,6 +65,8 @@ pub(crate) struct Seen {
     pub(crate) connection: Option<Connection>,
     pub(crate) node: SeenNode,
     pub(crate) health: kit::access::Health,
+    /// How long what was last known of the node stands when its cluster is not reached.
+    pub(crate) node_grace: jiff::SignedDuration,
 }
 
 impl Seen {
@@ -87,31 +87,13 @@ impl Controller for Machines {
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
-        let Some(object) = context.machines.get(key).filter(|object| context.ours(object)) else {
-            return Ok(Ended::Gone);
+        let start = start::begin(context, turn, &context.machines, key, claim::stands_alone).await?;
+        let Start { object, mut edit, cluster, now, generation } = match start {
+            Ok(start) => start,
+            Err(ended) => return Ok(ended),
         };
-        let mut edit: Edit<Machine> = Edit::begin(&context.machines, &object)?;
-        let cluster = context.clusters.get(&Key::new(&key.namespace, &edit.spec.cluster_name));
-        let Some(cluster) = cluster else {
-            let name = &edit.spec.cluster_name;
-            return Err(Error::Impossible(format!("spec.clusterName: there is no Cluster {name}")));
-        };
-        if !object.deleting() && add_finalizer(&mut edit) {
-            context.writer.apply(turn, edit, &[]).await?;
-            return Ok(Ended::Again(Duration::ZERO));
-        }
-        let view = cluster.view::<Cluster>()?;
-        let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
-        let paused = pause::paused("Machine", &object.meta, Some(&view));
-        let pausing = paused.is_true();
-        conditions::set(&mut edit.status.get_or_insert_default().conditions, paused, generation, now);
-        if pausing {
-            context.writer.apply(turn, edit, &["Paused"]).await?;
-            return Ok(Ended::Well);
-        }
-
-        let mut seen = self.gather(object.clone(), cluster, view, &edit).await?;
-        claim::own(context, turn, &seen, &mut edit).await?;
+        let mut seen = self.gather(object.clone(), cluster, &edit).await?;
+        claim::own(context, turn, &seen).await?;
         let observed = observe::providers(&mut edit, &seen, now);
         // The provider may just have told the id by which the node is found.
         seen.node = self.look_for_node(&seen, &edit);
@@ -126,7 +108,7 @@ impl Controller for Machines {
         };
         let wait = status::write(&mut edit, &seen, &observed, now);
         if observed.is_ok() && marked.is_ok() {
-            edit.status.get_or_insert_default().observed_generation = generation;
+            edit.observed(generation);
         }
         let smooth = !object.deleting() && observed.is_ok() && marked.is_ok();
         if smooth && context.writer.apply_without_status(turn, &mut edit).await? {
@@ -152,11 +134,11 @@ impl Machines {
         &self,
         object: Arc<Object>,
         cluster_object: Arc<Object>,
-        cluster: Arc<Cluster>,
         machine: &Machine,
     ) -> Result<Seen, Error> {
         let context = &self.0;
         let namespace = object.namespace();
+        let cluster = cluster_object.view::<Cluster>()?;
         let set = owners::of_kind(object.owners(), &KindId::of::<MachineSet>());
         let set = set.and_then(|owner| context.sets.get(&Key::new(namespace, &owner.name)));
         let deployment = set.as_ref().and_then(|set| {
@@ -176,6 +158,7 @@ impl Machines {
             },
             connection: reached.ok(),
             health: context.access.health(&cluster_object.key()),
+            node_grace: context.node_grace,
             object,
             cluster,
             cluster_object,
@@ -217,13 +200,4 @@ fn settling(object: &Object, machine: &Machine, now: Timestamp) -> Option<Durati
     let age = now.duration_since(object.meta.creation_timestamp.as_ref()?.0);
     let left = Duration::from_secs(1).checked_sub(Duration::try_from(age).ok()?)?;
     (!told && !running && !left.is_zero()).then_some(left)
-}
-
-fn add_finalizer(machine: &mut Machine) -> bool {
-    let all = machine.metadata.finalizers.get_or_insert_default();
-    let missing = !all.iter().any(|one| one == finalizers::MACHINE);
-    if missing {
-        all.push(finalizers::MACHINE.into());
-    }
-    missing
 }

@@ -70,6 +70,8 @@ pub struct Remains {
     pub detached: bool,
     /// Its Node object is gone, in this look at it.
     pub node_deleted: bool,
+    /// The Node was to be deleted just now, and that failed.
+    pub node_stays: bool,
 }
 
 /// The next step.
@@ -141,7 +143,9 @@ pub fn next(machine: &Machine, node_goes: bool, remains: Remains, now: Timestamp
     if remains.bootstrap {
         return Step::DeleteBootstrap;
     }
-    if node_goes && !remains.node_deleted && !node_deletion_over(machine, now) {
+    // It is tried at least once, however long all else has taken.
+    let given_up = remains.node_stays && node_deletion_over(machine, now);
+    if node_goes && !remains.node_deleted && !given_up {
         return Step::DeleteNode;
     }
     Step::Finish
@@ -254,9 +258,11 @@ mod tests {
         assert_eq!(step(&waited, true, there), Step::DeleteInfrastructure);
         let seconds =
             |seconds: i32| machine(json!({}), json!({"nodeDeletionTimeoutSeconds": seconds}), json!({}));
-        assert_eq!(step(&seconds(5), true, Remains::default()), Step::Finish);
-        assert_eq!(step(&seconds(10), true, Remains::default()), Step::DeleteNode);
-        assert_eq!(step(&seconds(0), true, Remains::default()), Step::DeleteNode);
+        let stays = Remains { node_stays: true, ..Remains::default() };
+        assert_eq!(step(&seconds(5), true, stays), Step::Finish);
+        assert_eq!(step(&seconds(10), true, stays), Step::DeleteNode);
+        assert_eq!(step(&seconds(0), true, stays), Step::DeleteNode);
+        assert_eq!(step(&seconds(5), true, Remains::default()), Step::DeleteNode, "not tried yet");
     }
 
     #[test]

@@ -10,16 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::capi::v1beta2::{Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
-use api::catalogue::{finalizers, labels};
-use kit::conditions;
+use api::catalogue::labels;
 use kit::index;
 use kit::runner::Controller;
-use kit::write::Edit;
 use kit::{Ended, Key, KindId, Object, Turn, owners};
 
 use crate::context::{Context, Error, Found, cluster_owner, kind_of, typed};
-use crate::pause;
 use crate::selector::Selector;
+use crate::start::{self, Ours as _, PutOff, Start};
 
 /// The conditions that this controller alone writes.
 const OWNED: [&str; 7] =
@@ -53,6 +51,8 @@ impl Seen {
 /// What a look at a set came to, for its conditions.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
+    /// Whether a machine was made.
+    pub(crate) made: bool,
     /// Why no machine is made.
     pub(crate) blocked: Vec<String>,
     /// For old readers: why machines could not be made.
@@ -62,7 +62,13 @@ pub(crate) struct Outcome {
 }
 
 /// Looks after MachineSets.
-pub(crate) struct Sets(pub(crate) Arc<Context>);
+pub(crate) struct Sets(pub(crate) Arc<Context>, PutOff);
+
+impl Sets {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Sets(context, PutOff::default())
+    }
+}
 
 impl Controller for Sets {
     type Error = Error;
@@ -73,36 +79,21 @@ impl Controller for Sets {
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
-        let Some(object) = context.sets.get(key).filter(|object| context.ours(object)) else {
-            return Ok(Ended::Gone);
+        let start = start::begin(context, turn, &context.sets, key, stands_alone).await?;
+        let Start { object, mut edit, cluster, now, generation } = match start {
+            Ok(start) => start,
+            Err(ended) => return Ok(ended),
         };
-        let mut edit: Edit<MachineSet> = Edit::begin(&context.sets, &object)?;
-        let cluster = context.clusters.get(&Key::new(&key.namespace, &edit.spec.cluster_name));
-        let Some(cluster) = cluster else {
-            let name = &edit.spec.cluster_name;
-            return Err(Error::Impossible(format!("spec.clusterName: there is no Cluster {name}")));
-        };
-        if !object.deleting() && add_finalizer(&mut edit) {
-            context.writer.apply(turn, edit, &[]).await?;
-            return Ok(Ended::Again(Duration::ZERO));
-        }
-        let view = cluster.view::<Cluster>()?;
-        let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
-        let paused = pause::paused("MachineSet", &object.meta, Some(&view));
-        let pausing = paused.is_true();
-        conditions::set(&mut edit.status.get_or_insert_default().conditions, paused, generation, now);
-        if pausing {
-            context.writer.apply(turn, edit, &["Paused"]).await?;
-            return Ok(Ended::Well);
-        }
-
-        let seen = self.gather(turn, object.clone(), cluster, &view, &edit).await?;
-        own(&mut edit, &seen);
+        let seen = self.gather(turn, object.clone(), cluster, &edit).await?;
         let mut outcome = Outcome::default();
         let acted = self.act(turn, &mut edit, &seen, &mut outcome).await;
         status::write(&mut edit, &seen, &outcome, now);
         if acted.is_ok() {
-            edit.status.get_or_insert_default().observed_generation = generation;
+            edit.observed(generation);
+        }
+        let comes = outcome.made || seen.machines.iter().any(|(machine, _)| start::unsettled(machine, now));
+        if let Some(wait) = self.1.wait(key, comes && acted.is_ok() && !object.deleting(), now) {
+            return Ok(Ended::Again(wait));
         }
         context.writer.apply(turn, edit, &OWNED).await?;
         acted?;
@@ -116,11 +107,11 @@ impl Sets {
         turn: &Turn,
         object: Arc<Object>,
         cluster_object: Arc<Object>,
-        cluster: &Cluster,
         set: &MachineSet,
     ) -> Result<Seen, Error> {
         let context = &self.0;
         let namespace = object.namespace();
+        let cluster = cluster_object.view::<Cluster>()?;
         let deployment = owners::of_kind(object.owners(), &KindId::of::<MachineDeployment>());
         let deployment =
             deployment.and_then(|owner| context.deployments.get(&Key::new(namespace, &owner.name)));
@@ -184,7 +175,7 @@ impl Sets {
                 context.writer.delete(turn, &context.machines, object).await?;
             }
             if seen.machines.is_empty() {
-                set.metadata.finalizers.get_or_insert_default().retain(|one| one != finalizers::MACHINE_SET);
+                start::let_go(set);
             }
             return Ok(());
         }
@@ -211,26 +202,7 @@ fn template(reference: &ContractVersionedObjectReference) -> Option<&ContractVer
     Some(reference).filter(|reference| reference.kind.ends_with("Template"))
 }
 
-fn add_finalizer(set: &mut MachineSet) -> bool {
-    let all = set.metadata.finalizers.get_or_insert_default();
-    let missing = !all.iter().any(|one| one == finalizers::MACHINE_SET);
-    if missing {
-        all.push(finalizers::MACHINE_SET.into());
-    }
-    missing
-}
-
-/// Gives the set its cluster's label and, if it stands alone, its cluster as owner.
-fn own(set: &mut MachineSet, seen: &Seen) {
-    let cluster = set.spec.cluster_name.clone();
-    let put = |map: &mut std::collections::BTreeMap<String, String>| {
-        map.insert(labels::CAPI_CLUSTER_NAME.into(), cluster.clone());
-    };
-    put(set.metadata.labels.get_or_insert_default());
-    if owners::controller(seen.object.owners()).is_none()
-        && seen.object.label(labels::CAPI_DEPLOYMENT_NAME).is_none()
-    {
-        let all = set.metadata.owner_references.get_or_insert_default();
-        owners::ensure(all, cluster_owner(&seen.cluster_object, false));
-    }
+/// Whether nothing but its cluster owns a set, nor will own it.
+fn stands_alone(set: &Object) -> bool {
+    owners::controller(set.owners()).is_none() && set.label(labels::CAPI_DEPLOYMENT_NAME).is_none()
 }

@@ -37,6 +37,11 @@ impl Deadline {
     pub fn passed(self, clock: &dyn Clock) -> bool {
         clock.monotonic() >= self.0
     }
+
+    /// How long it is until then.
+    pub fn left(self, clock: &dyn Clock) -> Duration {
+        self.0.0.saturating_sub(clock.monotonic().0)
+    }
 }
 
 /// The operating system's clocks.
@@ -122,8 +127,11 @@ mod tests {
         let deadline = Deadline::after(&clock, Duration::from_secs(10));
         clock.jump_to(Timestamp::from_second(1_000_000).unwrap());
         assert!(!deadline.passed(&clock));
+        clock.advance(Duration::from_secs(4));
+        assert_eq!(deadline.left(&clock), Duration::from_secs(6));
         clock.advance(Duration::from_secs(10));
         assert!(deadline.passed(&clock));
+        assert_eq!(deadline.left(&clock), Duration::ZERO);
     }
 
     #[test]

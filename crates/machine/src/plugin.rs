@@ -5,7 +5,6 @@
 
 mod gob;
 
-use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -83,22 +82,6 @@ pub fn flags(program: &Path, driver: &str) -> Result<Vec<Flag>, Error> {
         return Err(gob::Error::Meaningless("flags are not a list").into());
     };
     Ok(all.iter().filter_map(flag).collect())
-}
-
-/// The program rancher-machine: the one that was named, or the first on a search path.
-///
-/// # Errors
-/// If one was named that is not there.
-pub fn rancher_machine(named: Option<&Path>, search_path: &OsStr) -> Result<Option<PathBuf>, Error> {
-    if let Some(program) = named {
-        let looked_at = std::fs::metadata(program);
-        return match looked_at {
-            Ok(_) => Ok(Some(program.into())),
-            Err(source) => Err(Error::Start { program: program.into(), source }),
-        };
-    }
-    let places = std::env::split_paths(search_path).map(|place| place.join("rancher-machine"));
-    Ok(places.into_iter().find(|program| program.is_file()))
 }
 
 fn flag(value: &Value) -> Option<Flag> {
@@ -231,18 +214,6 @@ fn head(stream: &mut TcpStream) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rancher_machine_is_found() {
-        let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join("rancher-machine");
-        std::fs::write(&program, "").unwrap();
-        let path = std::env::join_paths([Path::new("/nowhere"), directory.path()]).unwrap();
-        assert_eq!(rancher_machine(None, &path).unwrap(), Some(program.clone()));
-        assert_eq!(rancher_machine(None, OsStr::new("/nowhere")).unwrap(), None);
-        assert_eq!(rancher_machine(Some(&program), OsStr::new("")).unwrap(), Some(program));
-        assert!(rancher_machine(Some(Path::new("/nowhere/x")), &path).is_err());
-    }
 
     #[test]
     fn what_is_no_driver_is_told() {

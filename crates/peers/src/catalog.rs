@@ -48,8 +48,16 @@ pub enum Peer {
     Etcd,
     /// The source of Cluster API, for its CRDs.
     ClusterApi,
+    /// The source of the native provider for vSphere, for its CRDs.
+    ProviderVsphere,
+    /// The source of the native provider for AWS, for its CRDs.
+    ProviderAws,
+    /// The source of the native provider for Azure, for its CRDs.
+    ProviderAzure,
     /// A program that converts objects with Cluster API's own code.
     CapiConvert,
+    /// The command line of Cluster API.
+    Clusterctl,
     /// Helm.
     Helm,
     /// A container registry.
@@ -85,13 +93,14 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 14] = [
+    pub const ALL: [Peer; 18] = [
         Peer::Kubernetes,
         Peer::RancherMachine,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
         Peer::NodeImage,
         Peer::CapiConvert,
+        Peer::Clusterctl,
         Peer::Helm,
         Peer::Registry,
         Peer::NewestKubectl,
@@ -100,6 +109,9 @@ impl Peer {
         Peer::Etcd,
         Peer::Busybox,
         Peer::ClusterApi,
+        Peer::ProviderVsphere,
+        Peer::ProviderAws,
+        Peer::ProviderAzure,
     ];
 
     /// Its name.
@@ -108,7 +120,11 @@ impl Peer {
             Peer::Kubernetes => "kubernetes",
             Peer::Etcd => "etcd",
             Peer::ClusterApi => CLUSTER_API,
+            Peer::ProviderVsphere => "provider-vsphere",
+            Peer::ProviderAws => "provider-aws",
+            Peer::ProviderAzure => "provider-azure",
             Peer::CapiConvert => "capi-convert",
+            Peer::Clusterctl => "clusterctl",
             Peer::Helm => "helm",
             Peer::Registry => "registry",
             Peer::NewestKubectl => "kubectl-newest",
@@ -130,8 +146,11 @@ impl Peer {
             Peer::NewestKubectl => newest(self, KUBECTL_PACKAGE),
             Peer::Busybox => package(self, BUSYBOX_PACKAGE),
             Peer::Shellcheck => package(self, SHELLCHECK_PACKAGE),
-            Peer::ClusterApi => module(CLUSTER_API),
+            Peer::ClusterApi | Peer::ProviderVsphere | Peer::ProviderAws | Peer::ProviderAzure => {
+                module(self.name())
+            }
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
+            Peer::Clusterctl => program(self, self.name(), clusterctl_build),
             Peer::Helm => program(self, self.name(), helm_build),
             Peer::Registry => program(self, self.name(), registry_build),
             Peer::Remotedialer => program(self, self.name(), remotedialer_build),
@@ -171,6 +190,19 @@ fn program(peer: Peer, pinned: &str, build: fn(&str) -> Build) -> Result<Provide
 
 fn capi_convert_build(_: &str) -> Build {
     Build { packages: vec!["./capi-convert".into()], variables: Vec::new() }
+}
+
+/// clusterctl looks at its own version before it does anything.
+fn clusterctl_build(version: &str) -> Build {
+    let package = "sigs.k8s.io/cluster-api/version";
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let variables =
+        [("gitVersion", version), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean")];
+    Build {
+        packages: vec!["sigs.k8s.io/cluster-api/cmd/clusterctl".into()],
+        variables: variables.map(|(name, value)| (format!("{package}.{name}"), value.to_owned())).to_vec(),
+    }
 }
 
 /// Helm says which version it is to servers and in what it prints.
@@ -278,7 +310,15 @@ mod tests {
     fn the_pins_are_readable() {
         assert_eq!(pin("kubernetes").unwrap().module, "k8s.io/kubernetes");
         assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
-        assert_eq!(pin("cluster-api").unwrap().module, "sigs.k8s.io/cluster-api");
+        for (name, module) in [
+            ("cluster-api", "sigs.k8s.io/cluster-api"),
+            ("clusterctl", "sigs.k8s.io/cluster-api"),
+            ("provider-vsphere", "sigs.k8s.io/cluster-api-provider-vsphere"),
+            ("provider-aws", "sigs.k8s.io/cluster-api-provider-aws/v2"),
+            ("provider-azure", "sigs.k8s.io/cluster-api-provider-azure"),
+        ] {
+            assert_eq!(pin(name).unwrap().module, module);
+        }
         assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
         for agent in ["system-agent", "system-agent-legacy"] {
             assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");

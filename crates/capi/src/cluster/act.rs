@@ -42,10 +42,10 @@ pub(super) async fn kubeconfig(
 }
 
 /// Tells of what has come about.
-pub(super) async fn tell(context: &Arc<Context>, object: &Object, cluster: &Cluster, before: &str) {
+pub(super) async fn tell(context: &Arc<Context>, object: &Object, cluster: &Cluster) {
     let Some(status) = &cluster.status else { return };
     let kind = kind_of::<Cluster>();
-    if status.phase != before {
+    if object.document()["status"]["phase"] != status.phase.as_str() {
         let message = format!("Cluster {} is {}", object.name(), status.phase);
         context.events.tell(&kind, object, Severity::Normal, &status.phase, &message).await;
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::capi::v1beta2::Cluster;
-use api::catalogue::{conditions as types, finalizers, reasons};
+use api::catalogue::{conditions as types, reasons};
 use kit::conditions::{self, Finding};
 use kit::events::Severity;
 use kit::{Cache, Object, Turn};
@@ -103,7 +103,7 @@ pub(super) async fn advance(
     let finding = Finding::yes(types::DELETING, reason).saying(message);
     conditions::set(&mut status_of(cluster).conditions, finding, generation, context.now());
     if step == Step::Finish {
-        cluster.metadata.finalizers.get_or_insert_default().retain(|one| one != finalizers::CLUSTER);
+        crate::start::let_go(cluster);
         let message = format!("Cluster {} has been deleted", seen.object.name());
         context.events.tell(&kind_of::<Cluster>(), &seen.object, Severity::Normal, "Deleted", &message).await;
         return Ok(None);

@@ -3,7 +3,7 @@
 use api::capi::v1beta1;
 use api::capi::v1beta2::{Cluster, ReplicaOverview, StatusVersion};
 use api::catalogue::{conditions as types, reasons};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kit::conditions::legacy::{self, Severity};
 use kit::conditions::{self, Aggregate, Finding, Gate, Polarity, Reasons, Source};
 
@@ -14,8 +14,6 @@ use crate::external::{self, Shown};
 use crate::machines::{self, Counted};
 use crate::phase;
 
-/// How long after its last answer a cluster counts as lost.
-const REMOTE_GRACE: SignedDuration = SignedDuration::from_secs(50);
 /// How many failures in a row it takes before a cluster that never answered is said to be down.
 const FIRST_FAILURES: u32 = 5;
 
@@ -138,7 +136,7 @@ fn connection(cluster: &Cluster, seen: &Seen, now: Timestamp) -> Option<Finding>
     match seen.health.last_success {
         None if seen.health.failures < FIRST_FAILURES && known.is_some() => known.map(Finding::from),
         None => no("Remote connection not established yet".into()),
-        Some(success) if now.duration_since(success) > REMOTE_GRACE => {
+        Some(success) if now.duration_since(success) > seen.connection_grace => {
             let seconds = Timestamp::from_second(success.as_second()).unwrap_or(success);
             no(format!("Remote connection probe failed, probe last succeeded at {seconds}"))
         }

@@ -6,30 +6,23 @@ use api::capi::v1beta2::{Machine, MachineSet};
 use api::catalogue::labels;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kit::events::Severity;
-use kit::{KindId, Turn, owners};
+use kit::{KindId, Object, Turn, owners};
 
 use super::{Seen, SeenNode};
-use crate::context::{Context, Error, cluster_owner, kind_of};
+use crate::context::{Context, Error, kind_of};
 
 /// The labels of machines that something else than the cluster owns, or will own.
 const PARENTS: [&str; 3] = [labels::CAPI_SET_NAME, labels::CAPI_POOL_NAME, labels::CAPI_CONTROL_PLANE_NAME];
 
-/// Gives the machine its cluster's label and, if it stands alone, its cluster as owner; makes its providers' objects
-/// its own.
-pub(super) async fn own(
-    context: &Arc<Context>,
-    turn: &Turn,
-    seen: &Seen,
-    machine: &mut Machine,
-) -> Result<(), Error> {
-    let cluster = machine.spec.cluster_name.clone();
-    machine.metadata.labels.get_or_insert_default().insert(labels::CAPI_CLUSTER_NAME.into(), cluster.clone());
-    let alone = owners::controller(seen.object.owners()).is_none()
-        && !PARENTS.iter().any(|label| seen.object.label(label).is_some());
-    if alone {
-        let all = machine.metadata.owner_references.get_or_insert_default();
-        owners::ensure(all, cluster_owner(&seen.cluster_object, false));
-    }
+/// Whether nothing but its cluster owns a machine, nor will own it.
+pub(super) fn stands_alone(machine: &Object) -> bool {
+    owners::controller(machine.owners()).is_none()
+        && !PARENTS.iter().any(|label| machine.label(label).is_some())
+}
+
+/// Makes the objects of a machine's providers its own.
+pub(super) async fn own(context: &Arc<Context>, turn: &Turn, seen: &Seen) -> Result<(), Error> {
+    let cluster = seen.cluster_object.name();
     let me = owners::reference(&kind_of::<Machine>(), &seen.object, true);
     let parent = seen.cluster.spec.control_plane_ref.as_ref().filter(|_| seen.is_control_plane());
     let parent = parent.map(|reference| (reference.api_group.as_str(), reference.kind.as_str()));
@@ -47,7 +40,7 @@ pub(super) async fn own(
                 seen.object.name()
             )));
         }
-        context.claim(turn, provider, &cluster, |all| take_over(all, me.clone(), parent)).await?;
+        context.claim(turn, provider, cluster, |all| take_over(all, me.clone(), parent)).await?;
     }
     Ok(())
 }

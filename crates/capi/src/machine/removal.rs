@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::capi::v1beta1;
 use api::capi::v1beta2::{Machine, MachineDeletionProgress, MachineDrainRule, MachineStatus};
-use api::catalogue::{conditions as types, finalizers, labels, reasons};
+use api::catalogue::{conditions as types, labels, reasons};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kit::conditions::legacy::{self, Severity as Legacy};
@@ -153,12 +153,15 @@ pub(super) async fn advance(
                 Err(error) => {
                     note(machine, seen, &step, &error.to_string(), now);
                     tell(context, seen, Severity::Warning, "FailedDeleteNode", &error.to_string()).await;
-                    return Ok(Some(until(machine, &step, NODE_LOOK, now)));
+                    remains.node_stays = true;
+                    if removal::next(machine, goes, remains, now) == step {
+                        return Ok(Some(until(machine, &step, NODE_LOOK, now)));
+                    }
                 }
             },
             Step::Finish => {
                 note(machine, seen, &step, "Deletion completed", now);
-                machine.metadata.finalizers.get_or_insert_default().retain(|one| one != finalizers::MACHINE);
+                crate::start::let_go(machine);
                 return Ok(None);
             }
         }

@@ -15,9 +15,6 @@ use crate::context::Error;
 use crate::external::{self, Shown};
 use crate::{machines, phase, template};
 
-/// How long what was last known of a node stands when its cluster is not reached.
-const CONDITIONS_GRACE: SignedDuration = SignedDuration::from_mins(5);
-
 fn status_of(machine: &mut Machine) -> &mut MachineStatus {
     machine.status.get_or_insert_default()
 }
@@ -188,9 +185,9 @@ fn not_reached(seen: &Seen, list: &[Condition], why: &str, now: Timestamp) -> No
         return both(Status::Unknown, reasons::CONNECTION_DOWN, "Remote connection not established yet");
     };
     let passed = now.duration_since(since);
-    if known && passed < CONDITIONS_GRACE {
+    if known && passed < seen.node_grace {
         return NodeFindings::Keep(
-            Duration::try_from(CONDITIONS_GRACE - passed).unwrap_or_default() + Duration::from_secs(1),
+            Duration::try_from(seen.node_grace - passed).unwrap_or_default() + Duration::from_secs(1),
         );
     }
     let message = match seen.health.last_success {

@@ -119,6 +119,7 @@ async fn create(
     let made = writer.create(turn, &context.machines, document).await;
     let machine =
         made.inspect_err(|error| outcome.failed = Some((reasons::MACHINE_CREATION_FAILED, error.words())))?;
+    outcome.made = true;
     let kind = kind_of::<MachineSet>();
     let message = format!("Created machine {name}");
     context.events.tell(&kind, &seen.object, Severity::Normal, "SuccessfulCreate", &message).await;

@@ -7,83 +7,21 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+pub(crate) use crate::kinds::{Speaks, definitions, plural};
+use crate::place::{Place, Places};
 use crate::world::resource;
-
-/// Which contract a provider keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
-    V1Beta1,
-    V1Beta2,
-}
-
-impl Speaks {
-    pub(crate) fn group(self) -> &'static str {
-        match self {
-            Speaks::V1Beta1 => "old.example.com",
-            Speaks::V1Beta2 => "new.example.com",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Speaks::V1Beta1 => "cluster.x-k8s.io/v1beta1",
-            Speaks::V1Beta2 => "cluster.x-k8s.io/v1beta2",
-        }
-    }
-
-    fn status(self, old: &str, new: &str) -> Value {
-        match self {
-            Speaks::V1Beta1 => json!({old: true}),
-            Speaks::V1Beta2 => json!({"initialization": {new: true}}),
-        }
-    }
-}
-
-pub(crate) const KINDS: [(&str, &str); 6] = [
-    ("TestCluster", "testclusters"),
-    ("TestMachine", "testmachines"),
-    ("TestMachineTemplate", "testmachinetemplates"),
-    ("TestConfig", "testconfigs"),
-    ("TestConfigTemplate", "testconfigtemplates"),
-    ("TestControlPlane", "testcontrolplanes"),
-];
-
-pub(crate) fn plural(kind: &str) -> &'static str {
-    KINDS.iter().find(|(name, _)| *name == kind).unwrap().1
-}
-
-/// The CRDs of the provider. The API version has nothing to do with the contract.
-pub(crate) fn definitions(speaks: Speaks) -> Vec<Value> {
-    let definition = |(kind, plural): (&str, &str)| {
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{}", speaks.group()), "labels": {speaks.label(): "v1alpha1_v1"}},
-            "spec": {
-                "group": speaks.group(), "scope": "Namespaced",
-                "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                        "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-                        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-                    }}}
-                }]
-            }
-        })
-    };
-    KINDS.map(definition).to_vec()
-}
 
 /// What holds an infrastructure machine until its server is gone.
 const FINALIZER: &str = "example.com/server";
 
-/// The provider at work. It looks at everything once a second.
+/// The provider at work.
 pub(crate) struct Provider {
     pub(crate) speaks: Speaks,
     pub(crate) client: Client,
     /// Where nodes join.
-    pub(crate) downstream: Client,
-    pub(crate) hold: Arc<std::sync::atomic::AtomicBool>,
+    pub(crate) places: Arc<Places>,
+    /// How often it looks at everything.
+    pub(crate) tempo: Duration,
 }
 
 impl Provider {
@@ -91,8 +29,18 @@ impl Provider {
         Api::all_with(self.client.clone(), &resource(self.speaks.group(), "v1", kind, plural(kind)))
     }
 
+    /// Everything of a kind, but where the provider holds still.
     async fn all(&self, kind: &str) -> Vec<DynamicObject> {
-        self.api(kind).list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default()
+        let mut all =
+            self.api(kind).list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+        all.retain(|object| {
+            self.place(object).is_some_and(|place| !place.hold.load(std::sync::atomic::Ordering::Relaxed))
+        });
+        all
+    }
+
+    fn place(&self, object: &DynamicObject) -> Option<Arc<Place>> {
+        self.places.of(object.metadata.namespace.as_deref().unwrap_or_default())
     }
 
     async fn patch(&self, kind: &str, object: &DynamicObject, patch: Value, status: bool) {
@@ -112,10 +60,7 @@ impl Provider {
 
     pub(crate) async fn run(self) {
         loop {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            if self.hold.load(std::sync::atomic::Ordering::Relaxed) {
-                continue;
-            }
+            tokio::time::sleep(self.tempo).await;
             self.clusters().await;
             self.configs().await;
             self.machines().await;
@@ -133,7 +78,9 @@ impl Provider {
                 let mut status = self.speaks.status("ready", "provisioned");
                 status["failureDomains"] = match self.speaks {
                     Speaks::V1Beta1 => json!({"b": {"controlPlane": true}, "a": {}}),
-                    Speaks::V1Beta2 => json!([{"name": "b", "controlPlane": true}, {"name": "a"}]),
+                    Speaks::V1Beta2 | Speaks::Late => {
+                        json!([{"name": "b", "controlPlane": true}, {"name": "a"}])
+                    }
                 };
                 self.patch("TestCluster", &object, json!({"status": status}), true).await;
             }
@@ -168,7 +115,6 @@ impl Provider {
     async fn machines(&self) {
         for object in self.all("TestMachine").await {
             let name = object.metadata.name.clone().unwrap();
-            let finalizers = object.metadata.finalizers.clone().unwrap_or_default();
             if object.metadata.deletion_timestamp.is_some() {
                 self.patch("TestMachine", &object, json!({"metadata": {"finalizers": null}}), false).await;
                 continue;
@@ -188,7 +134,6 @@ impl Provider {
             if machine.data["spec"]["bootstrap"]["dataSecretName"].is_null() {
                 continue;
             }
-            assert!(finalizers.is_empty());
             let id = format!("test://{name}");
             let spec = json!({"metadata": {"finalizers": [FINALIZER]}, "spec": {"providerID": id}});
             self.patch("TestMachine", &object, spec, false).await;
@@ -196,7 +141,9 @@ impl Provider {
             status["addresses"] = json!([{"type": "InternalIP", "address": "10.0.0.7"}]);
             self.patch("TestMachine", &object, json!({"status": status}), true).await;
             let version = machine.data["spec"]["version"].as_str().unwrap_or("v1.34.1").to_owned();
-            join(&self.downstream, &name, &id, &version).await;
+            if let Some(place) = self.place(&object) {
+                join(&place.downstream.client("kubelet"), &name, &id, &version).await;
+            }
         }
     }
 }
@@ -206,7 +153,9 @@ pub(crate) async fn join(downstream: &Client, name: &str, id: &str, version: &st
     let nodes: Api<DynamicObject> = Api::all_with(downstream.clone(), &resource("", "v1", "Node", "nodes"));
     let node =
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"providerID": id}});
-    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    // One that was there before its machine was moved is there still.
+    let joined = nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await;
+    assert!(joined.is_ok() || nodes.get_opt(name).await.unwrap().is_some(), "{joined:?}");
     let since = "2026-01-01T00:00:00Z";
     let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "R", "message": "", "lastHeartbeatTime": since, "lastTransitionTime": since});
     let status = json!({"status": {

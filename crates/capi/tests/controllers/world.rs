@@ -1,24 +1,15 @@
-//! A management cluster, a cluster that is looked after, providers and controllers, on one thread.
+//! What a scenario sees: a namespace of a management cluster, and a cluster that is looked after.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use apiserver::auth::SigningKey;
-use apiserver::instance::{Instance, Parts};
-use apiserver::store::{MemoryStore, Options, Store};
-use capi::{ClusterCache, Paces};
-use clock::{Clock, RuntimeClock, SeededEntropy};
-use kit::Key;
-use kit::access::{Dial, DialError, Dialling};
+use clock::Clock;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::config::Kubeconfig;
-use kubeapi::authn::{MASTERS, User};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
-use crate::cost::Writes;
-use crate::provider::{self, Provider, Speaks, plural};
+use crate::place::Place;
+use crate::provider::{self, Speaks, plural};
+use crate::site::{Management, Site, install};
 
 pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -31,211 +22,114 @@ pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> 
     }
 }
 
-/// A server in the process.
-pub(crate) struct Server {
-    instance: Instance,
-    pub(crate) store: Arc<dyn Store>,
-}
-
-impl Server {
-    pub(crate) async fn start(clock: &Arc<dyn Clock>, seed: u64) -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Options::default(), clock.clone()));
-        let key = SigningKey::from_pem(include_str!("../../../apiserver/tests/data/sa.key")).unwrap();
-        let entropy = Box::new(SeededEntropy::new(seed));
-        let parts = Parts::new(store.clone(), clock.clone(), entropy, "-- a certificate --", key);
-        Server { instance: Instance::start(parts).await.unwrap(), store }
-    }
-
-    pub(crate) fn client(&self, name: &str) -> kube::Client {
-        kube::Client::new(self.service(name), "default")
-    }
-
-    fn service(&self, name: &str) -> apiserver::http::AsUser {
-        let user = User { name: name.into(), groups: vec![MASTERS.into()], ..User::default() };
-        self.instance.api().as_user(user)
-    }
-}
-
-/// The way to the one cluster that is looked after. It can be cut.
-pub(crate) struct Wire {
-    client: kube::Client,
-    pub(crate) down: Arc<AtomicBool>,
-    /// The token that is good now; a kubeconfig with another one is not accepted.
-    pub(crate) token: Arc<Mutex<String>>,
-}
-
-impl Dial for Wire {
-    fn dial<'a>(&'a self, _: &'a Key, kubeconfig: Kubeconfig) -> Dialling<'a> {
-        let (client, down, good) = (self.client.clone(), self.down.clone(), self.token.clone());
-        Box::pin(async move {
-            let written = serde_json::to_value(&kubeconfig).unwrap();
-            let given = written["users"][0]["user"]["token"].as_str().unwrap_or_default().to_owned();
-            if down.load(Ordering::Relaxed) {
-                return Err(DialError::Kubeconfig("the wire is cut".into()));
-            }
-            Ok(kube::Client::new(crate::world::cut::Cut { client, down, given, good }, "default"))
-        })
-    }
-}
-
-mod cut {
-    use std::future::Future;
-    use std::pin::Pin;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Mutex};
-    use std::task::{Context, Poll};
-
-    use kube::client::Body;
-
-    /// A client whose requests fail while the wire is cut, or the token is not good.
-    #[derive(Clone)]
-    pub(crate) struct Cut {
-        pub(crate) client: kube::Client,
-        pub(crate) down: Arc<AtomicBool>,
-        pub(crate) given: String,
-        pub(crate) good: Arc<Mutex<String>>,
-    }
-
-    impl tower::Service<http::Request<Body>> for Cut {
-        type Response = http::Response<Body>;
-        type Error = std::io::Error;
-        type Future = Pin<Box<dyn Future<Output = Result<Self::Response, std::io::Error>> + Send>>;
-
-        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-            let (client, down) = (self.client.clone(), self.down.load(Ordering::Relaxed));
-            let accepted = *self.good.lock().unwrap() == self.given;
-            Box::pin(async move {
-                if down {
-                    return Err(std::io::ErrorKind::ConnectionReset.into());
-                }
-                if !accepted {
-                    let status = serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Unauthorized", "code": 401});
-                    let body = Body::from(serde_json::to_vec(&status).unwrap());
-                    return Ok(http::Response::builder().status(401).body(body).unwrap());
-                }
-                client.send(request).await.map_err(std::io::Error::other)
-            })
-        }
-    }
-}
-
-/// Where Clusters and Machines are.
-pub(crate) enum Management {
-    Embedded(Server),
-    Real(#[expect(dead_code, reason = "it ends when it is dropped")] Box<peers::Kubernetes>, kube::Client),
-}
-
-impl Management {
-    pub(crate) fn client(&self, name: &str) -> kube::Client {
-        match self {
-            Management::Embedded(server) => server.client(name),
-            Management::Real(_, client) => client.clone(),
-        }
-    }
-
-    /// The store of an embedded one.
-    pub(crate) fn store(&self) -> &Arc<dyn Store> {
-        match self {
-            Management::Embedded(server) => &server.store,
-            Management::Real(..) => panic!("a real Kubernetes does not show its store"),
-        }
-    }
-}
+/// The kinds whose owners and revisions are looked at.
+pub(crate) const KINDS: [&str; 11] = [
+    "Cluster",
+    "MachineDeployment",
+    "MachineSet",
+    "Machine",
+    "MachineHealthCheck",
+    "TestCluster",
+    "TestControlPlane",
+    "TestMachine",
+    "TestConfig",
+    "TestMachineTemplate",
+    "TestConfigTemplate",
+];
 
 /// Everything.
 pub(crate) struct World {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) management: Management,
-    pub(crate) downstream: Server,
+    pub(crate) site: Arc<Site>,
+    pub(crate) place: Arc<Place>,
     pub(crate) client: kube::Client,
     pub(crate) speaks: Speaks,
-    pub(crate) down: Arc<AtomicBool>,
-    pub(crate) token: Arc<Mutex<String>>,
-    /// The provider does nothing while this is set.
-    pub(crate) hold: Arc<AtomicBool>,
-    /// What the controllers write to the management cluster.
-    pub(crate) writes: Writes,
-    running: JoinSet<()>,
+    pub(crate) namespace: String,
 }
 
-/// Runs a story on a runtime of its own, where time is simulated.
+/// Runs a scenario on a runtime of its own, where time is simulated.
 pub(crate) fn story<F: Future<Output = ()>>(story: impl FnOnce() -> F) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_time().start_paused(true).build().unwrap().block_on(story());
 }
 
 impl World {
-    pub(crate) async fn new(speaks: Speaks, seed: u64) -> Self {
-        let world = World::without_provider(speaks, seed).await;
-        world.with_provider().await
+    /// A world of its own, in simulated time.
+    pub(crate) async fn simulated(speaks: Speaks, seed: u64) -> Self {
+        World::within(&Site::simulated(speaks, seed).await, speaks, "default").await
     }
 
-    /// A world in which the provider's kinds are not there yet.
-    pub(crate) async fn without_provider(speaks: Speaks, seed: u64) -> Self {
-        let clock: Arc<dyn Clock> =
-            Arc::new(RuntimeClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()));
-        let server = Server::start(&clock, seed).await;
-        World::around(Management::Embedded(server), clock, speaks, seed).await
+    /// A namespace of a site.
+    pub(crate) async fn within(site: &Arc<Site>, speaks: Speaks, namespace: &str) -> Self {
+        let client = site.management.client("test");
+        if namespace != "default" {
+            let namespaces: Api<DynamicObject> =
+                Api::all_with(client.clone(), &resource("", "v1", "Namespace", "namespaces"));
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            namespaces
+                .create(&PostParams::default(), &serde_json::from_value(object).unwrap())
+                .await
+                .unwrap();
+        }
+        World::at(site, speaks, namespace, Place::new(&site.clock, 2).await)
     }
 
-    /// A world in real time whose management cluster is a real Kubernetes.
-    pub(crate) async fn on_kubernetes(kubernetes: peers::Kubernetes, speaks: Speaks) -> Self {
-        let kubeconfig = Kubeconfig::read_from(kubernetes.kubeconfig_path()).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
-        let clock: Arc<dyn Clock> = Arc::new(clock::SystemClock);
-        let client = kube::Client::try_from(config).unwrap();
-        let world = World::around(Management::Real(Box::new(kubernetes), client), clock, speaks, 1).await;
-        world.with_provider().await
+    /// A namespace of a site that is there, and a cluster that is there.
+    pub(crate) fn at(site: &Arc<Site>, speaks: Speaks, namespace: &str, place: Arc<Place>) -> Self {
+        let client = site.management.client("test");
+        site.places.add(namespace, place.clone());
+        World { site: site.clone(), place, client, speaks, namespace: namespace.into() }
     }
 
-    async fn around(management: Management, clock: Arc<dyn Clock>, speaks: Speaks, seed: u64) -> Self {
-        let downstream = Server::start(&clock, seed + 1).await;
-        let client = management.client("test");
-        let ours = |crd: &Value| crd["spec"]["group"] == "cluster.x-k8s.io";
-        install(&client, api::crd::all().iter().map(|crd| json!(crd)).filter(ours).collect()).await;
-        let (down, token) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new("first".to_owned())));
-        let wire =
-            Wire { client: downstream.client("controllers"), down: down.clone(), token: token.clone() };
-        let writes = Writes::default();
-        let controllers = match &management {
-            Management::Embedded(server) => {
-                kube::Client::new(writes.counting(server.service("controllers")), "default")
-            }
-            Management::Real(_, client) => client.clone(),
-        };
-        let clusters = ClusterCache::new(controllers.clone(), Arc::new(wire), clock.clone());
-        let parts = capi::Parts {
-            caches: kit::Caches::new(controllers, capi::entries),
-            clock: clock.clone(),
-            entropy: Arc::new(Mutex::new(SeededEntropy::new(seed))),
-            access: clusters.clone(),
-            paces: Paces::default(),
-            watch_filter: None,
-        };
-        let mut running = JoinSet::new();
-        running.spawn(capi::run(parts, Some(clusters)));
-        let hold = Arc::new(AtomicBool::new(false));
-        World { clock, management, downstream, client, speaks, down, token, hold, writes, running }
-    }
-
-    pub(crate) async fn with_provider(mut self) -> Self {
+    /// Installs the kinds of a provider that was not there.
+    pub(crate) async fn install_provider(&self) {
         install(&self.client, provider::definitions(self.speaks)).await;
-        let provider = Provider {
-            speaks: self.speaks,
-            client: self.management.client("provider"),
-            downstream: self.downstream.client("kubelet"),
-            hold: self.hold.clone(),
-        };
-        self.running.spawn(provider.run());
-        self
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.site.clock
+    }
+
+    /// A time in seconds: what it would be, and what it is where waiting costs real time.
+    pub(crate) fn span(&self, simulated: u64, real: u64) -> u64 {
+        if self.site.is_real() { real } else { simulated }
+    }
+
+    /// kubectl, where there is a server that it can talk to.
+    pub(crate) fn kubectl(&self) -> Option<std::process::Command> {
+        let Management::Real { kubernetes, .. } = &self.site.management else { return None };
+        let mut kubectl = kubernetes.kubectl();
+        kubectl.args(["--namespace", &self.namespace]);
+        Some(kubectl)
+    }
+
+    /// Waits for as long as is worth waiting to see that nothing happens.
+    pub(crate) async fn while_nothing_happens(&self, seconds: u64) {
+        self.sleep(self.span(seconds, seconds.min(4))).await;
+    }
+
+    /// What stands in the management cluster and in the cluster that is looked after, by revision.
+    pub(crate) async fn revisions(&self) -> String {
+        let below = self.place.downstream.store.view().head().0;
+        match &self.site.management {
+            Management::Embedded(server) => format!("{} {below}", server.store.view().head().0),
+            Management::Real { .. } => {
+                let mut all = format!("{below}");
+                for kind in KINDS {
+                    for object in self.list(kind).await {
+                        all.push_str(&format!(
+                            "\n{kind} {} {}",
+                            name(&object),
+                            object["metadata"]["resourceVersion"]
+                        ));
+                    }
+                }
+                all
+            }
+        }
     }
 
     pub(crate) fn api(&self, kind: &str) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), "default", &self.resource(kind))
+        Api::namespaced_with(self.client.clone(), &self.namespace, &self.resource(kind))
     }
 
     pub(crate) fn resource(&self, kind: &str) -> ApiResource {
@@ -248,22 +142,51 @@ impl World {
     }
 
     pub(crate) fn remote(&self, kind: &str) -> Api<DynamicObject> {
-        let client = self.downstream.client("test");
+        let client = self.place.downstream.client("test");
         match kind {
             "Node" => Api::all_with(client, &resource("", "v1", "Node", "nodes")),
             "Pod" => Api::namespaced_with(client, "default", &resource("", "v1", "Pod", "pods")),
+            "PodDisruptionBudget" => {
+                let kind = resource("policy", "v1", kind, "poddisruptionbudgets");
+                Api::namespaced_with(client, "default", &kind)
+            }
+            "PersistentVolume" => Api::all_with(client, &resource("", "v1", kind, "persistentvolumes")),
+            "VolumeAttachment" => {
+                Api::all_with(client, &resource("storage.k8s.io", "v1", kind, "volumeattachments"))
+            }
             kind => panic!("{kind}"),
         }
     }
 
     pub(crate) async fn create(&self, kind: &str, name: &str, rest: Value) {
         let resource = self.resource(kind);
-        let mut document = json!({"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": name, "namespace": "default"}});
+        let mut document = json!({"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": name, "namespace": self.namespace}});
         api_merge(&mut document, &rest);
         self.api(kind)
             .create(&PostParams::default(), &serde_json::from_value(document).unwrap())
             .await
             .unwrap();
+    }
+
+    /// Creates an object in the cluster that is looked after.
+    pub(crate) async fn create_remote(&self, kind: &str, mut document: Value) {
+        let api = self.remote(kind);
+        document["kind"] = kind.into();
+        api.create(&PostParams::default(), &serde_json::from_value(document).unwrap()).await.unwrap();
+    }
+
+    pub(crate) async fn patch_remote_status(&self, kind: &str, name: &str, status: Value) {
+        let patch = Patch::Merge(json!({"status": status}));
+        self.remote(kind).patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until an object is gone.
+    pub(crate) async fn gone(&self, kind: &str, name: &str) {
+        self.until(120, &format!("the end of {kind} {name}"), async || match self.find(kind, name).await {
+            None => Ok(()),
+            Some(left) => Err(left.to_string()),
+        })
+        .await;
     }
 
     pub(crate) async fn get(&self, kind: &str, name: &str) -> Value {
@@ -283,6 +206,21 @@ impl World {
         self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
+    pub(crate) async fn patch_status(&self, kind: &str, name: &str, status: Value) {
+        let patch = Patch::Merge(json!({"status": status}));
+        self.api(kind).patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until a spec has been seen by who looks after it.
+    pub(crate) async fn observed(&self, kind: &str, name: &str) {
+        self.until(120, &format!("{kind} {name} observed"), async || {
+            let object = self.get(kind, name).await;
+            let seen = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+            if seen { Ok(()) } else { Err(object.to_string()) }
+        })
+        .await;
+    }
+
     pub(crate) async fn delete(&self, kind: &str, name: &str) {
         self.api(kind).delete(name, &DeleteParams::default()).await.unwrap();
     }
@@ -295,6 +233,8 @@ impl World {
         so: impl Fn() -> F,
     ) {
         let mut last = String::new();
+        // Where time is real, the machine may be busy with other things.
+        let seconds = self.span(seconds, seconds * 5);
         for _ in 0..seconds * 2 {
             match so().await {
                 Ok(()) => return,
@@ -333,11 +273,6 @@ impl World {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// The revision of the management cluster's store.
-    pub(crate) fn revision(&self) -> i64 {
-        self.management.store().view().head().0
-    }
-
     /// A cluster with infrastructure, control plane and kubeconfig.
     pub(crate) async fn cluster(&self, name: &str) {
         let group = self.speaks.group();
@@ -354,16 +289,22 @@ impl World {
         )
         .await;
         // Somebody has to be left to delete nodes.
-        self.create("TestMachine", &format!("{name}-server"), json!({})).await;
-        self.create("Machine", &format!("{name}-server"), json!({
-            "metadata": {"labels": {"cluster.x-k8s.io/control-plane": "", "cluster.x-k8s.io/control-plane-name": name}},
+        self.server(name).await;
+        self.field("Cluster", name, "/status/phase", "Provisioned".into()).await;
+    }
+
+    /// A machine of the control plane.
+    pub(crate) async fn server(&self, cluster: &str) {
+        let (group, name) = (self.speaks.group(), format!("{cluster}-server"));
+        self.create("TestMachine", &name, json!({})).await;
+        self.create("Machine", &name, json!({
+            "metadata": {"labels": {"cluster.x-k8s.io/control-plane": "", "cluster.x-k8s.io/control-plane-name": cluster}},
             "spec": {
-                "clusterName": name, "version": "v1.34.1", "bootstrap": {"dataSecretName": "given"},
-                "infrastructureRef": {"apiGroup": group, "kind": "TestMachine", "name": format!("{name}-server")}
+                "clusterName": cluster, "version": "v1.34.1", "bootstrap": {"dataSecretName": "given"},
+                "infrastructureRef": {"apiGroup": group, "kind": "TestMachine", "name": name}
             }
         }))
         .await;
-        self.field("Cluster", name, "/status/phase", "Provisioned".into()).await;
     }
 
     pub(crate) async fn kubeconfig(&self, name: &str, token: &str) {
@@ -417,8 +358,17 @@ impl World {
 
     /// The machines of a pool.
     pub(crate) async fn machines(&self, pool: &str) -> Vec<Value> {
+        self.of_pool("Machine", pool).await
+    }
+
+    /// The sets of a pool.
+    pub(crate) async fn sets(&self, pool: &str) -> Vec<Value> {
+        self.of_pool("MachineSet", pool).await
+    }
+
+    async fn of_pool(&self, kind: &str, pool: &str) -> Vec<Value> {
         let options = ListParams::default().labels(&format!("pool={pool}"));
-        let list = self.api("Machine").list(&options).await.unwrap();
+        let list = self.api(kind).list(&options).await.unwrap();
         list.items.iter().map(|object| serde_json::to_value(object).unwrap()).collect()
     }
 }
@@ -442,15 +392,4 @@ pub(crate) fn api_merge(onto: &mut Value, patch: &Value) {
             }
         }
     }
-}
-
-async fn install(client: &kube::Client, definitions: Vec<Value>) {
-    let api: Api<DynamicObject> = Api::all_with(
-        client.clone(),
-        &resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
-    );
-    for definition in definitions {
-        api.create(&PostParams::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
-    }
-    tokio::time::sleep(Duration::from_secs(2)).await;
 }
