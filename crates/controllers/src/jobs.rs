@@ -87,8 +87,12 @@ impl Controller for Jobs {
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let job = context.jobs.get(key);
-        context.end_others(key, job.as_ref().map(|job| job.uid()));
+        let others_end = context.end_others(key, job.as_ref().map(|job| job.uid()));
         let Some(job) = job else { return Ok(Ended::Gone) };
+        if others_end {
+            // The last of them has this Job looked at again.
+            return Ok(Ended::Well);
+        }
         if job.deleting() || !context.is_ours(&job).await {
             return Ok(Ended::Well);
         }

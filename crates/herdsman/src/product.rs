@@ -128,10 +128,7 @@ impl Product {
             server: told.1.subscribe(),
             offers_agent: gateway.offers_agent(),
             directory: directory.clone(),
-            drivers: Drivers::default()
-                .with(Simulated(world.machines()))
-                .with(machine::docker::Docker)
-                .with(machine::ssh::Ssh),
+            drivers: Drivers::built_in().with(Simulated(world.machines())),
             rancher_machine: setup.rancher_machine,
             waits,
             door,

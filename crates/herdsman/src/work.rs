@@ -84,10 +84,10 @@ impl Work {
     }
 
     fn machines(&self) -> controllers::machine::Settings {
-        let environment = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        controllers::machine::Settings { environment, ..controllers::machine::Settings::default() }
+        controllers::machine::Settings {
+            environment: environment(),
+            ..controllers::machine::Settings::default()
+        }
     }
 
     fn node_drivers(&self) -> drivers::Settings {
@@ -95,6 +95,7 @@ impl Work {
             drivers: self.drivers.clone(),
             rancher_machine: self.rancher_machine.clone(),
             downloads: self.directory.join("drivers"),
+            environment: environment(),
         }
     }
 
@@ -103,6 +104,13 @@ impl Work {
             directory: self.directory.join("jobs"),
             drivers: self.drivers.clone(),
             rancher_machine: self.rancher_machine.clone(),
+            downloads: self.directory.join("drivers"),
         }
     }
+}
+
+/// Our own environment, as far as it is text.
+fn environment() -> std::collections::BTreeMap<String, String> {
+    let all = std::env::vars_os();
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }

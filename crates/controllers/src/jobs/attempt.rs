@@ -105,6 +105,7 @@ async fn work(context: &Context, job: &Object, pod: &Object, files: &Files, tran
     }
     let authorities = context.server.borrow().ca_certificates.clone();
     let job = process::Asked { command: &command, driver: &driver, words: &words, authorities: &authorities };
+    let _turn = context.processes.acquire().await;
     process::run(&context.settings, job, environment, files, &output).await
 }
 

@@ -169,7 +169,7 @@ impl Engine {
     }
 
     async fn done(&self, request: Request<Full<Bytes>>) -> Result<Vec<u8>, Error> {
-        let Stream { status, body, .. } = self.open_any(request).await?;
+        let Stream { status, body, _sender, _connection } = self.open_any(request).await?;
         let answer = body.collect().await?.to_bytes().to_vec();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
             Ok(answer)
@@ -179,7 +179,8 @@ impl Engine {
     }
 
     async fn send(&self, method: Method, path: &str, body: Value) -> Result<(StatusCode, Vec<u8>), Error> {
-        let Stream { status, body, .. } = self.open_any(request(method, path, body)?).await?;
+        let Stream { status, body, _sender, _connection } =
+            self.open_any(request(method, path, body)?).await?;
         Ok((status, body.collect().await?.to_bytes().to_vec()))
     }
 
@@ -200,13 +201,15 @@ impl Engine {
             let _ = connection.await;
         }));
         let (head, body) = sender.send_request(request).await?.into_parts();
-        Ok(Stream { status: head.status, body, _connection: connection })
+        Ok(Stream { status: head.status, body, _sender: sender, _connection: connection })
     }
 }
 
 struct Stream {
     status: StatusCode,
     body: Incoming,
+    /// Kept, as the connection, for as long as the answer is read.
+    _sender: http1::SendRequest<Full<Bytes>>,
     _connection: Connection,
 }
 
