@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Answer, Asker, Door, Write, refused, unknown};
+use crate::controlplane::preview_warnings;
 
 /// Who owns the fields that are written beside a cluster.
 const MANAGER: &str = "herdsman-admission";
@@ -46,7 +47,12 @@ pub(super) async fn judge(door: &Door, write: Write<'_>, object: Option<&Value>)
         return Err(refused(&write, verdict.code(), &errors));
     }
     beside(door, mutate(&asked, &answers)).await?;
-    Ok(verdict.warnings)
+    let mut warnings = verdict.warnings;
+    // `kubectl diff` and `--dry-run=server` show what would happen to nodes.
+    if write.dry_run && write.operation == Operation::Update {
+        warnings.extend(preview_warnings(door.client()?, &new).await);
+    }
+    Ok(warnings)
 }
 
 fn request<'a>(write: &Write<'a>, old: Option<&'a Cluster>, new: &'a Cluster) -> Request<'a> {
