@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use capi::{ClusterCache, Paces};
 use clock::{Clock, SystemEntropy};
-use controllers::admission::Door;
 use controllers::{Parts, ServerInfo, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
 use kit::Caches;
 use kit::access::Dial;
@@ -32,8 +31,6 @@ pub(crate) struct Work {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// Counts what is waited for.
     pub(crate) waits: Arc<controlplane::Waits>,
-    /// Where changes are tried out.
-    pub(crate) door: Arc<Door>,
 }
 
 impl Work {
@@ -55,10 +52,6 @@ impl Work {
             access: clusters.clone(),
             server: self.server.clone(),
         };
-        let tried = parts.clone();
-        self.door.show(move |proposed| {
-            controlplane::preview_warnings(&tried, &controlplane::Settings::default(), proposed)
-        });
         tokio::join!(
             capi::run(core, Some(clusters)),
             controllers::provisioning::run(parts.clone()),

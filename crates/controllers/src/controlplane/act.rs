@@ -40,13 +40,15 @@ pub(crate) async fn all(
     if decision.make_tokens {
         make_tokens(context, turn, seen).await?;
     }
+    // One machine whose Secret cannot be written does not hold up the others.
+    let mut outcome = Ok(());
     for (name, machine) in &seen.machines {
-        plan_secret(context, turn, name, machine, decision).await?;
+        outcome = outcome.and(plan_secret(context, turn, name, machine, decision).await);
     }
     for one in &decision.releases {
-        release(context, turn, seen, one).await?;
+        outcome = outcome.and(release(context, turn, seen, one).await);
     }
-    cluster(context, turn, seen, decision).await
+    outcome.and(cluster(context, turn, seen, decision).await)
 }
 
 /// Writes the id that each machine bears on its node for the rest of its life.

@@ -1,12 +1,14 @@
 //! `herdsman plan` and `herdsman explain`, as they see the server: what they foretell is what happens.
 
 use api::provisioning::v1::Cluster;
+use controllers::admission::{Asker, Door, Write};
 use controllers::controlplane::explain::{Explained, Question, explain};
 use controllers::controlplane::gather::Ground;
 use controllers::controlplane::known::Lists;
 use controllers::controlplane::preview::{Change, Weight, preview};
 use controllers::controlplane::{Settings, server_info};
 use kit::Key;
+use provisioning::admission::Operation;
 use provisioning::graph::{Facts, render};
 use serde_json::{Value, json};
 
@@ -97,6 +99,25 @@ fn a_plan_says_what_then_happens() {
         // A snapshot keeps the spec that it was made with: servers are told of every change.
         assert_eq!(impacts, [(json!("s1"), json!("files")), (json!("w1"), json!("restart"))], "{document}");
         assert_eq!(change.warnings(), ["node w1: restart (worker, 1 at a time)"]);
+
+        let door = Door::opened(world.client.clone());
+        let (old, new) = (cluster(json!({})), cluster(selector.clone()));
+        let asker = Asker { name: "user".into(), ..Asker::default() };
+        let write = Write {
+            operation: Operation::Update,
+            group: "provisioning.cattle.io",
+            kind: "Cluster",
+            subresource: "",
+            namespace: NAMESPACE,
+            name: "c",
+            asker: &asker,
+            old: Some(&old),
+            dry_run: true,
+        };
+        let warnings = door.judge(write, Some(&new)).await.unwrap();
+        assert!(warnings.contains(&"node w1: restart (worker, 1 at a time)".to_owned()), "{warnings:?}");
+        let warnings = door.judge(Write { dry_run: false, ..write }, Some(&new)).await.unwrap();
+        assert!(!warnings.iter().any(|line| line.starts_with("node ")), "only a dry run asks: {warnings:?}");
 
         world.patch("RKEControlPlane", "c", json!({"spec": selector})).await;
         world.reconciled("c").await;

@@ -1,6 +1,6 @@
 //! A client that somebody is always faster than.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,6 +33,19 @@ impl Faults {
             writes: Arc::default(),
             log: Arc::default(),
         }
+    }
+
+    /// What was written since the last time, by verb and kind.
+    pub(crate) fn take(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for line in std::mem::take(&mut *self.log.lock().unwrap()) {
+            let (verb, path) = line.split_once(' ').unwrap();
+            let mut parts = path.split('/').skip_while(|part| *part != "namespaces").skip(2);
+            let kind = parts.next().unwrap_or_default();
+            let status = if path.ends_with("/status") { "/status" } else { "" };
+            *counts.entry(format!("{verb} {kind}{status}")).or_default() += 1;
+        }
+        counts
     }
 
     pub(crate) fn over(&self, inner: AsUser) -> Faulty {
