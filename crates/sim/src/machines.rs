@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use crate::machine::{Machine, MachineName, Os, Record};
+use crate::machine::{Machine, MachineName, Os, Record, save_script};
 use crate::settings::Delays;
 use crate::world::{Error, World};
 
@@ -52,7 +52,8 @@ impl Machines {
         if !delays.create.is_zero() {
             tokio::time::sleep(delays.create).await;
         }
-        if world.all().contains_key(name) {
+        let mut all = world.all();
+        if all.contains_key(name) {
             return Err(Error::Exists(name.to_owned()));
         }
         let address = world.next_address()?;
@@ -63,14 +64,16 @@ impl Machines {
             memory_mib: options.memory_mib,
             os: options.script.as_deref().map(Os::of_script).unwrap_or_default(),
             delays: options.delays,
-            script: options.script,
         };
         let directory = world.directory().join(name);
+        if let Some(script) = &options.script {
+            save_script(&directory, script).map_err(Error::file(&directory))?;
+        }
         record.save(&directory).map_err(Error::file(&directory))?;
         let machine = Arc::new(Machine::new(world.ground.clone(), directory, record));
         machine.say(format!("is made with address {address}"));
         machine.power_on();
-        world.all().insert(machine.name.clone(), machine);
+        all.insert(machine.name.clone(), machine);
         Ok(Addresses { internal: address })
     }
 

@@ -10,6 +10,7 @@ use super::{MachineName, Os};
 use crate::settings::Delays;
 
 const FILE: &str = "machine.json";
+const SCRIPT: &str = "bootstrap-script";
 
 /// What is kept of a machine beside its files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,8 +24,6 @@ pub(crate) struct Record {
     pub(crate) os: Os,
     #[serde(default, with = "delays")]
     pub(crate) delays: Option<Delays>,
-    #[serde(default)]
-    pub(crate) script: Option<String>,
 }
 
 impl Record {
@@ -42,6 +41,17 @@ impl Record {
         std::fs::create_dir_all(directory)?;
         replace(&directory.join(FILE), &serde_json::to_vec(self)?)
     }
+}
+
+/// The script that a machine runs at its first boot: it is long, and read once.
+pub(crate) fn load_script(directory: &Path) -> Option<String> {
+    std::fs::read_to_string(directory.join(SCRIPT)).ok()
+}
+
+/// Gives a machine its script.
+pub(crate) fn save_script(directory: &Path, script: &str) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    replace(&directory.join(SCRIPT), script.as_bytes())
 }
 
 /// Puts content in the place of a file's, whole or not at all. It holds what opens doors: nobody else reads it.
@@ -98,7 +108,6 @@ mod tests {
             memory_mib: 4096,
             os: Os::Windows,
             delays: Some(Delays::default()),
-            script: Some("#!".into()),
         };
         record.save(directory.path()).unwrap();
         assert_eq!(Record::load(directory.path()).unwrap(), Some(record));

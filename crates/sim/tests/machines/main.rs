@@ -6,6 +6,7 @@ mod control_plane;
 mod faults;
 mod lifecycle;
 mod management;
+mod registration;
 mod replay;
 mod restart;
 mod through_tunnel;
