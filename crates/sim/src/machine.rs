@@ -23,7 +23,7 @@ use crate::systemd::Systemd;
 pub(crate) use self::clock::MachineClock;
 pub(crate) use self::record::{Record, load_script, replace, save_script};
 
-/// Name of a machine; its host name too.
+/// Name of a machine; its host name too, unless it has another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MachineName(String);

@@ -11,6 +11,8 @@ use crate::world::{Error, World};
 /// What a machine is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
+    /// What it calls itself, if not by its name.
+    pub hostname: Option<String>,
     /// Processors.
     pub cpus: u32,
     /// Memory.
@@ -23,7 +25,7 @@ pub struct CreateOptions {
 
 impl Default for CreateOptions {
     fn default() -> Self {
-        CreateOptions { cpus: 2, memory_mib: 4096, delays: None, script: None }
+        CreateOptions { hostname: None, cpus: 2, memory_mib: 4096, delays: None, script: None }
     }
 }
 
@@ -59,6 +61,7 @@ impl Machines {
         let address = world.next_address()?;
         let record = Record {
             name: name.into(),
+            hostname: options.hostname.unwrap_or_default(),
             address,
             cpus: options.cpus,
             memory_mib: options.memory_mib,

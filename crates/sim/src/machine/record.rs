@@ -17,6 +17,9 @@ const SCRIPT: &str = "bootstrap-script";
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
     pub(crate) name: MachineName,
+    /// Empty: its name.
+    #[serde(default)]
+    pub(crate) hostname: String,
     pub(crate) address: Ipv4Addr,
     pub(crate) cpus: u32,
     pub(crate) memory_mib: u64,
@@ -27,6 +30,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// What it calls itself.
+    pub(crate) fn hostname(&self) -> &str {
+        if self.hostname.is_empty() { self.name.as_str() } else { &self.hostname }
+    }
+
     /// The one in a machine's directory; none if it is not there.
     pub(crate) fn load(directory: &Path) -> io::Result<Option<Self>> {
         match std::fs::read(directory.join(FILE)) {
@@ -103,6 +111,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let record = Record {
             name: "m".into(),
+            hostname: "host".into(),
             address: Ipv4Addr::new(10, 42, 0, 1),
             cpus: 2,
             memory_mib: 4096,
