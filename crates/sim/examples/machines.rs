@@ -48,7 +48,7 @@ async fn run(count: u32, per_cluster: u32) {
         stores: Stores::Memory,
     };
     let world = World::open(settings).await.unwrap();
-    let (before, began) = (resident(), SystemClock.monotonic());
+    let (before, began) = (resident(), busy());
     for number in 0..count {
         let (cluster, place) = (number / per_cluster, number % per_cluster);
         let name = format!("c{cluster}-m{place}");
@@ -74,17 +74,16 @@ async fn run(count: u32, per_cluster: u32) {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let took = SystemClock.monotonic().since(began);
+    let took = busy() - began;
     let each = (resident() - before) / u64::from(count);
-    println!("{count} machines in {} clusters: ready in {took:.1?} of real time", world.clusters().len());
+    println!("{count} machines in {} clusters: ready after {took:.1} s of a core", world.clusters().len());
     println!(
         "figure sim-memory value={each} KiB/machine bar=<=400 {}",
         if each <= 400 { "ok" } else { "short" }
     );
-    let began = SystemClock.monotonic();
+    let began = busy();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let took = SystemClock.monotonic().since(began);
-    let share = took.as_secs_f64() / 600.0 * 100.0;
+    let share = (busy() - began) / 600.0 * 100.0;
     println!(
         "figure sim-rest value={share:.2} %-of-a-core bar=<=100 {}",
         if share <= 100.0 { "ok" } else { "short" }
@@ -134,6 +133,15 @@ async fn deliver(
     };
     let secrets: Api<Secret> = Api::namespaced(management.client(), NAMESPACE);
     secrets.create(&PostParams::default(), &secret).await.unwrap();
+}
+
+/// Seconds that this process has kept a core busy.
+fn busy() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let after = stat.rsplit(')').next().unwrap();
+    let ticks = after.split_whitespace().skip(11).take(2).map(|text| text.parse::<f64>().unwrap());
+    // Linux counts hundredths of a second here, on every machine.
+    ticks.sum::<f64>() / 100.0
 }
 
 /// Resident memory of this process in KiB.

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod chaos;
 mod control_plane;
 mod faults;
 mod lifecycle;
 mod management;
+mod registration;
 mod replay;
 mod restart;
 mod through_tunnel;

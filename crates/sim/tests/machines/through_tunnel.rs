@@ -92,7 +92,10 @@ fn a_machine_has_a_tunnel_of_its_own() {
         );
         write("etc/rancher/agent/tunnel.yaml", &config);
         write("etc/systemd/system/herdsman-agent-tunnel.service", "[Service]\n");
-        // The cluster's own agent is out of the way.
+        // The cluster's own agent is out of the way, and does not come again with the manifest.
+        // A file that is gone takes nothing with it.
+        let manifest = root.join("var/lib/rancher/k3s/server/manifests/rancher/cluster-agent.yaml");
+        std::fs::remove_file(manifest).unwrap();
         let client = story.downstream().unwrap().client();
         let deployments: Api<Deployment> = Api::namespaced(client, "cattle-system");
         deployments.delete("cattle-cluster-agent", &DeleteParams::default()).await.unwrap();
