@@ -26,7 +26,7 @@ use crate::server::Notes;
 use event::{Event, ObjectReference, ResponseStatus, UserInfo};
 pub use output::Rotation;
 use queue::Queue;
-pub(crate) use source::Peer;
+pub use source::Peer;
 
 /// Where the log goes.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ mod connection;
 mod dispatch;
 mod duplicates;
 mod fairness;
+mod front;
 mod gather;
 mod health;
 mod incoming;
@@ -34,8 +35,9 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
 
 pub use body::Body;
-pub use connection::serve;
+pub use connection::{serve, serve_from};
 pub use fairness::Bounds;
+pub use front::Front;
 pub use health::Check;
 pub use listen::{TlsError, listen, tls_config};
 pub use settings::Settings;
@@ -107,11 +109,6 @@ impl Api {
     /// What clients get.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
-    }
-
-    /// Counts a connection that was not taken.
-    fn refused_connection(&self) {
-        self.0.metrics.refused_connection();
     }
 
     /// The server behind it.

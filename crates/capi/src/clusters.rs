@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clock::Clock;
 use k8s_openapi::api::core::v1::Secret;
-use kit::access::{ClusterAccess, Connection, Dial, Health, NotConnected};
+use kit::access::{AccessListener, ClusterAccess, Connection, Dial, Health, NotConnected};
 use kit::{Caches, Change, Key, KindId, Object};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
@@ -83,6 +83,8 @@ pub struct ClusterCache {
     entries: Mutex<BTreeMap<Key, Entry>>,
     tasks: Mutex<JoinSet<()>>,
     listener: OnceLock<Listener>,
+    /// Whoever else wants to be told.
+    others: Arc<Mutex<Vec<AccessListener>>>,
 }
 
 impl std::fmt::Debug for ClusterCache {
@@ -105,6 +107,21 @@ impl ClusterAccess for ClusterCache {
     fn health(&self, cluster: &Key) -> Health {
         self.lock().get(cluster).map(|entry| entry.health).unwrap_or_default()
     }
+
+    fn listen(&self, listener: AccessListener) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    fn try_now(&self, cluster: &Key) {
+        if let Some(entry) = self.lock().get(cluster).filter(|entry| entry.connection.is_none()) {
+            entry.wake.notify_one();
+        }
+    }
+}
+
+fn tell_all(others: &Mutex<Vec<AccessListener>>, cluster: &Key) {
+    let listeners = others.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    listeners.iter().for_each(|listener| listener(cluster));
 }
 
 /// Why there is no connection.
@@ -136,6 +153,7 @@ impl ClusterCache {
             entries: Mutex::default(),
             tasks: Mutex::default(),
             listener: OnceLock::new(),
+            others: Arc::default(),
         })
     }
 
@@ -248,10 +266,16 @@ impl ClusterCache {
         let nodes = caches.of_cluster(&nodes(), trim_node);
         let synced = tokio::time::timeout(SYNC_WITHIN, nodes.wait_synced()).await;
         synced.map_err(|_| failed(nodes.trouble().unwrap_or_else(|| "its nodes cannot be listed".into())))?;
-        if let Some(listener) = self.listener.get() {
-            let (listener, cluster) = (listener.clone(), cluster.clone());
-            nodes.listen("capi", || Arc::new(move |change| listener(&cluster, Some(change))));
-        }
+        let (listener, others, cluster) =
+            (self.listener.get().cloned(), self.others.clone(), cluster.clone());
+        nodes.listen("capi", || {
+            Arc::new(move |change| {
+                if let Some(listener) = &listener {
+                    listener(&cluster, Some(change));
+                }
+                tell_all(&others, &cluster);
+            })
+        });
         Ok(Connection { client, caches })
     }
 
@@ -291,6 +315,7 @@ impl ClusterCache {
         if let Some(listener) = self.listener.get() {
             listener(cluster, change);
         }
+        tell_all(&self.others, cluster);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {

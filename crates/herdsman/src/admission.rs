@@ -1,10 +1,11 @@
-//! Admission of Cluster API's kinds inside the process, where no webhook has to run.
+//! Admission inside the process, where no webhook has to run: of Cluster API's kinds, and of ours.
 
 use std::sync::Arc;
 
 use api::conversion;
 use apiserver::server::{Admission, Attributes, Operation, Verdict};
 use capi::admission;
+use controllers::admission::{Asker, Door, Write};
 use kubeapi::{GroupKind, Status};
 use serde_json::Value;
 
@@ -76,5 +77,69 @@ impl Admission for ClusterApi {
             None => Ok(()),
         };
         Box::pin(std::future::ready(verdict.map(|()| Vec::new())))
+    }
+}
+
+/// What refuses our kinds is called so, here and on a real Kubernetes.
+const WEBHOOK: &str = "herdsman.cattle.io";
+
+/// Fills in and judges clusters and what users write beside them. The door looks things up by a client: whoever starts
+/// the server opens it then.
+pub(crate) struct Clusters(pub(crate) Arc<Door>);
+
+/// A write as the door takes it.
+fn write<'a>(about: &Attributes<'a>, asker: &'a Asker) -> Write<'a> {
+    Write {
+        operation: match about.operation {
+            Operation::Create => provisioning::admission::Operation::Create,
+            Operation::Update => provisioning::admission::Operation::Update,
+            Operation::Delete => provisioning::admission::Operation::Delete,
+        },
+        group: &about.resource.group,
+        kind: &about.resource.kind,
+        subresource: about.subresource,
+        namespace: about.namespace,
+        name: about.name,
+        asker,
+        old: about.old,
+        dry_run: about.dry_run,
+    }
+}
+
+fn asker(about: &Attributes<'_>) -> Asker {
+    let user = about.user;
+    Asker {
+        name: user.name.clone(),
+        uid: user.uid.clone(),
+        groups: user.groups.clone(),
+        extra: user.extra.clone(),
+    }
+}
+
+fn in_a_webhooks_words(status: &Status) -> Status {
+    kubeapi::admission::denied_with(WEBHOOK, status)
+}
+
+impl Admission for Clusters {
+    fn mutate<'a>(&'a self, about: Attributes<'a>, object: &'a mut Value) -> Verdict<'a> {
+        if !Door::concerns(&about.resource.group, &about.resource.kind, about.subresource) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        Box::pin(async move {
+            let asker = asker(&about);
+            let filled_in = self.0.fill_in(write(&about, &asker), object).await;
+            filled_in.map_err(|status| in_a_webhooks_words(&status))
+        })
+    }
+
+    fn validate<'a>(&'a self, about: Attributes<'a>, object: Option<&'a Value>) -> Verdict<'a> {
+        if !Door::concerns(&about.resource.group, &about.resource.kind, about.subresource) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        Box::pin(async move {
+            let asker = asker(&about);
+            let judged = self.0.judge(write(&about, &asker), object).await;
+            judged.map_err(|status| in_a_webhooks_words(&status))
+        })
     }
 }

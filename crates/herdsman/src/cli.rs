@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::verbs::{
     completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, support_bundle, upgrade,
 };
-use crate::{apiserver, backup, crds, log, rotate, server};
+use crate::{apiserver, backup, crds, explain, log, plan, quickstart, rotate, server, up};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -20,6 +19,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run everything on this machine, kept in a directory, until SIGTERM
+    Up(Box<up::Arguments>),
     /// Serve a Kubernetes API of its own, kept in a directory, until SIGTERM
     Apiserver(apiserver::Arguments),
     /// Run controllers on a Kubernetes that is there already, until SIGTERM
@@ -29,14 +30,19 @@ enum Command {
         #[command(subcommand)]
         action: Option<CrdsAction>,
     },
+    /// Print what a change of a cluster would do to its nodes; exits 0 if nothing changes, 2 if no node is disturbed, 3 if
+    /// nodes restart, are drained or replaced
+    Plan(plan::Arguments),
+    /// Print what a cluster, control plane or machine waits for, since when, and what to do
+    Explain(explain::Arguments),
     /// Copy a data directory to one file, also while a server runs on it
     Backup(backup::BackupArguments),
     /// Make a data directory what it was when a backup was made
     Restore(backup::RestoreArguments),
     /// Add a key that Secrets are encrypted with at rest, without stopping the server
     RotateEncryptionKey(rotate::Arguments),
-    /// Start everything and create a first cluster (not built yet)
-    Quickstart,
+    /// Start everything on this machine and create a first cluster: five nodes, simulated
+    Quickstart(quickstart::Arguments),
     /// Make a cluster
     Create {
         #[command(subcommand)]
@@ -75,6 +81,10 @@ impl Cli {
     /// Runs the command: 0 on success, 1 on failure with the reason on stderr. (clap ends with 2 on wrong usage.)
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self.command {
+            Command::Up(arguments) => {
+                log::start();
+                up::run(*arguments)
+            }
             Command::Apiserver(arguments) => {
                 log::start();
                 apiserver::run(&arguments)
@@ -85,10 +95,15 @@ impl Cli {
             }
             Command::Crds { action: None } => crds::print(),
             Command::Crds { action: Some(CrdsAction::Install) } => crds::install(),
+            Command::Plan(arguments) => match plan::run(&arguments) {
+                Ok(status) => return status,
+                Err(error) => Err(error),
+            },
+            Command::Explain(arguments) => explain::run(&arguments),
             Command::Backup(arguments) => backup::make(&arguments),
             Command::Restore(arguments) => backup::restore(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
-            Command::Quickstart => quickstart(),
+            Command::Quickstart(arguments) => quickstart::run(&arguments),
             Command::Create { what } => create::run(&what),
             Command::Get(arguments) => get::run(&arguments),
             Command::Describe(arguments) => describe::run(&arguments),
@@ -109,11 +124,4 @@ impl Cli {
             }
         }
     }
-}
-
-fn quickstart() -> anyhow::Result<()> {
-    bail!(
-        "quickstart is not built yet: this version has the API types and their CRDs, and no controllers. \
-         `herdsman crds` prints the CRDs, `herdsman crds install` puts them into the current kubeconfig's cluster."
-    )
 }

@@ -36,17 +36,25 @@ pub(crate) fn install() -> anyhow::Result<()> {
         let client = Client::try_default().await.context(
             "no cluster to install into: set KUBECONFIG, or have a ~/.kube/config, or run inside a cluster",
         )?;
-        let crds = Api::<CustomResourceDefinition>::all(client);
-        let all = api::crd::all();
-        for crd in &all {
-            apply(&crds, crd).await?;
-        }
-        for crd in &all {
-            wait_established(&crds, &crd.name_any()).await?;
-            println!("{}", crd.name_any());
+        for name in ensure(&client).await? {
+            println!("{name}");
         }
         Ok(())
     })
+}
+
+/// Puts all of them in place and waits until each is served; gives their names.
+pub(crate) async fn ensure(client: &Client) -> anyhow::Result<Vec<String>> {
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    let all = api::crd::all();
+    for crd in &all {
+        apply(&crds, crd).await?;
+    }
+    let names: Vec<String> = all.iter().map(|crd| crd.name_any()).collect();
+    for name in &names {
+        wait_established(&crds, name).await?;
+    }
+    Ok(names)
 }
 
 async fn apply(crds: &Api<CustomResourceDefinition>, crd: &CustomResourceDefinition) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! The `herdsman` command.
 
+mod admin;
 mod admission;
 mod apiserver;
 mod audit;
@@ -9,11 +10,21 @@ mod cli;
 mod converter;
 mod crds;
 mod data_dir;
+mod embedded;
+mod explain;
 mod log;
+mod plan;
+mod product;
+mod quickstart;
+#[cfg(test)]
+mod reference;
 mod rotate;
 mod server;
+mod simulated;
+mod up;
 mod verbs;
 mod webhooks;
+mod work;
 
 use clap::Parser;
 

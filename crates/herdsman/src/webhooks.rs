@@ -1,5 +1,5 @@
-//! Admission and conversion of Cluster API's kinds on a Kubernetes that is there already: a TLS listener, and what makes the
-//! API server ask it.
+//! Admission of Cluster API's kinds and of ours, and conversion of the former, on a Kubernetes that is there already: a TLS
+//! listener, and what makes the API server ask it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use capi::Definitions;
 use capi::review::{self, Asked};
+use controllers::admission::Door;
+use controllers::admission::review::{self as ours, Hook};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -30,6 +32,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// The name of the configurations, and of whoever owns their fields.
 const NAME: &str = "herdsman-capi";
+/// The same for our own kinds.
+const OUR_NAME: &str = "herdsman";
 /// How often everything is made anew, the certificate above all.
 const RENEW: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The most that is read of a review.
@@ -49,16 +53,22 @@ pub(crate) struct Webhooks {
 impl Webhooks {
     /// Serves, and has the API server ask, until the future is dropped or nothing can be served any more.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let definitions = Arc::new(Definitions::of(&self.caches).await);
+        let answers = Answers {
+            definitions: Arc::new(Definitions::of(&self.caches).await),
+            door: Arc::new(Door::opened(self.client.clone())),
+        };
         loop {
             let made = Identity::make(&self.url)?;
             let acceptor = TlsAcceptor::from(Arc::new(made.tls));
-            let serving = serve(&self.listener, acceptor, definitions.clone());
+            let serving = serve(&self.listener, acceptor, &answers);
             tokio::pin!(serving);
             // What is installed is asked at once: serving comes first.
             let installing = async {
                 self.install(&made.authority).await?;
-                tracing::info!(url = self.url, "the API server asks us about Cluster API's kinds");
+                tracing::info!(
+                    url = self.url,
+                    "the API server asks us about clusters and Cluster API's kinds"
+                );
                 tokio::time::sleep(RENEW).await;
                 anyhow::Ok(())
             };
@@ -71,19 +81,24 @@ impl Webhooks {
     }
 
     async fn install(&self, authority: &str) -> anyhow::Result<()> {
-        let registration = |kind: &str, plural: &str| resource("admissionregistration.k8s.io", kind, plural);
+        let url = &self.url;
         for (asked, kind, plural) in [
             (Asked::Mutate, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
             (Asked::Validate, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
         ] {
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration(kind, plural));
-            let document = json!({
-                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": NAME},
-                "webhooks": webhooks(asked, &self.url, authority)
-            });
-            let options = PatchParams::apply(NAME).force();
-            let applied = api.patch(NAME, &options, &Patch::Apply(document)).await;
-            applied.with_context(|| format!("cannot install the {kind} {NAME}"))?;
+            for (name, webhooks) in
+                [(NAME, webhooks(asked, url, authority)), (OUR_NAME, our_webhooks(asked, url, authority))]
+            {
+                let registration = resource("admissionregistration.k8s.io", kind, plural);
+                let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration);
+                let document = json!({
+                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+                    "webhooks": webhooks
+                });
+                let options = PatchParams::apply(name).force();
+                let applied = api.patch(name, &options, &Patch::Apply(document)).await;
+                applied.with_context(|| format!("cannot install the {kind} {name}"))?;
+            }
         }
         let definitions =
             resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
@@ -140,6 +155,45 @@ fn webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
     kinds.iter().map(webhook).collect()
 }
 
+/// What the API server is told to ask about our own kinds.
+fn our_webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
+    let to = match asked {
+        Asked::Mutate => ours::Asked::Mutate,
+        Asked::Validate => ours::Asked::Validate,
+    };
+    let webhook = |hook: &Hook| {
+        let operations: Vec<&str> = hook
+            .operations
+            .iter()
+            .copied()
+            .filter(|one| asked == Asked::Validate || *one != "DELETE")
+            .collect();
+        let mut webhook = json!({
+            "name": format!("{}.{}", if asked == Asked::Mutate { "default" } else { "validation" }, hook.name),
+            "clientConfig": {"url": format!("{url}{}", ours::path(to, hook)), "caBundle": ByteString(authority.into())},
+            "rules": [{
+                "apiGroups": [hook.group], "apiVersions": [hook.version], "operations": operations,
+                "resources": [hook.resource]
+            }],
+            "admissionReviewVersions": ["v1"], "sideEffects": "NoneOnDryRun",
+            "failurePolicy": if hook.optional { "Ignore" } else { "Fail" },
+            "matchPolicy": "Equivalent", "timeoutSeconds": 10
+        });
+        if !hook.only.is_empty() {
+            webhook["matchConditions"] = json!([{"name": "ours", "expression": hook.only}]);
+        }
+        webhook
+    };
+    ours::HOOKS.iter().filter(|hook| asked == Asked::Validate || hook.fills_in).map(webhook).collect()
+}
+
+/// What answers reviews.
+#[derive(Clone)]
+struct Answers {
+    definitions: Arc<Definitions>,
+    door: Arc<Door>,
+}
+
 /// A certificate for the URL, and the authority that signed it. It lives as long as the process.
 struct Identity {
     authority: String,
@@ -170,17 +224,13 @@ impl Identity {
     }
 }
 
-async fn serve(
-    listener: &TcpListener,
-    acceptor: TlsAcceptor,
-    definitions: Arc<Definitions>,
-) -> anyhow::Result<()> {
+async fn serve(listener: &TcpListener, acceptor: TlsAcceptor, answers: &Answers) -> anyhow::Result<()> {
     loop {
         let (stream, _) = listener.accept().await.context("webhooks cannot be served any more")?;
-        let (acceptor, definitions) = (acceptor.clone(), definitions.clone());
+        let (acceptor, answers) = (acceptor.clone(), answers.clone());
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
-            let answer = service_fn(move |request| answer(request, definitions.clone()));
+            let answer = service_fn(move |request| answer(request, answers.clone()));
             let served =
                 Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await;
             if let Err(error) = served {
@@ -190,10 +240,7 @@ async fn serve(
     }
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    definitions: Arc<Definitions>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let plain = |code: StatusCode, text: String| {
         let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -208,9 +255,10 @@ async fn answer(
         Ok(review) => review,
         Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, format!("this is no review: {error}"))),
     };
-    let answer = match (path.as_str(), review::asked(&path)) {
-        ("/convert", _) => review::convert(&review, &*definitions),
-        (_, Some(asked)) => review::admit(asked, &review),
+    let answer = match (path.as_str(), review::asked(&path), ours::asked(&path)) {
+        ("/convert", ..) => review::convert(&review, &*answers.definitions),
+        (_, Some(asked), _) => review::admit(asked, &review),
+        (_, _, Some(asked)) => ours::admit(&answers.door, asked, &review).await,
         _ => return Ok(plain(StatusCode::NOT_FOUND, format!("there is no webhook {path}"))),
     };
     let mut response = plain(StatusCode::OK, answer.to_string());
@@ -230,6 +278,14 @@ mod tests {
         let first = &webhooks(Asked::Mutate, "https://h:1", "ca")[0];
         assert_eq!(first["clientConfig"]["url"], "https://h:1/mutate-cluster-x-k8s-io-v1beta2-machine");
         assert_eq!(first["rules"][0]["resources"], json!(["machines"]));
+        assert_eq!(our_webhooks(Asked::Validate, "https://h:1", "ca").len(), ours::HOOKS.len());
+        let clusters = &our_webhooks(Asked::Mutate, "https://h:1", "ca")[0];
+        assert_eq!(clusters["clientConfig"]["url"], "https://h:1/mutate/clusters.provisioning.cattle.io");
+        assert_eq!(
+            clusters["rules"][0]["operations"],
+            json!(["CREATE", "UPDATE"]),
+            "nothing to fill in at the end"
+        );
         assert!(converted().contains(&"machines.cluster.x-k8s.io".to_owned()));
         assert!(Identity::make("https://127.0.0.1:9443").is_ok());
         assert!(Identity::make("/nowhere").is_err());

@@ -45,6 +45,9 @@ pub struct NotConnected {
     pub why: String,
 }
 
+/// Told which cluster it is whose way opened or closed, or whose Nodes changed. It must not block.
+pub type AccessListener = Arc<dyn Fn(&Key) + Send + Sync>;
+
 /// Ways to clusters, however they are reached.
 pub trait ClusterAccess: Send + Sync {
     /// The connection to a cluster, if there is one now.
@@ -55,6 +58,13 @@ pub trait ClusterAccess: Send + Sync {
 
     /// How the connection has been.
     fn health(&self, cluster: &Key) -> Health;
+
+    /// Has `listener` told whenever a way opens or closes, and when a Node behind one changes. Ways that never change tell
+    /// nobody.
+    fn listen(&self, _listener: AccessListener) {}
+
+    /// A cluster may be reached now: whoever would try again later tries at once.
+    fn try_now(&self, _cluster: &Key) {}
 }
 
 /// Why a cluster could not be dialled.

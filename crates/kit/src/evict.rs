@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clock::{Clock, Deadline};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::drain::{self, Attempt, Labels, Selection, Surroundings};
 use crate::write::code;
@@ -31,6 +32,28 @@ pub struct Rules<'a> {
     pub machine: &'a Labels,
     /// Labels of its cluster.
     pub cluster: &'a Labels,
+}
+
+/// Why pods may not go, in words; none if they may.
+pub type Objection<'a> = dyn Fn(&[&Pod]) -> Option<String> + Send + Sync + 'a;
+
+/// How pods are made to go. By default as Cluster API does: evicted, with their own time to stop, all waited for.
+#[derive(Clone, Copy, Default)]
+pub struct Manner<'a> {
+    /// Seconds that every pod gets to stop; none is the pod's own time.
+    pub grace_seconds: Option<u32>,
+    /// Pods are deleted: disruption budgets do not count.
+    pub delete: bool,
+    /// Pods whose deletion began longer ago than this are not waited for.
+    pub waits_at_most: Option<SignedDuration>,
+    /// Asked about the pods that are to go; if it has words, none goes and the words are the reason.
+    pub objects: Option<&'a Objection<'a>>,
+}
+
+impl std::fmt::Debug for Manner<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manner").field("delete", &self.delete).finish_non_exhaustive()
+    }
 }
 
 /// Why a drain did not get anywhere.
@@ -70,9 +93,29 @@ pub async fn step(
     rules: &Rules<'_>,
     started: Timestamp,
 ) -> Result<Progress, Error> {
+    step_in(client, clock, node, rules, Manner::default(), started).await
+}
+
+/// The same, in a manner of its own.
+///
+/// # Errors
+/// As [`step`].
+pub async fn step_in(
+    client: &Client,
+    clock: &Arc<dyn Clock>,
+    node: &Node,
+    rules: &Rules<'_>,
+    manner: Manner<'_>,
+    started: Timestamp,
+) -> Result<Progress, Error> {
     cordon(client, node).await?;
     let unreachable = drain::unreachable(node);
-    let pods = pods(client, &node.name_any()).await?;
+    let mut pods = pods(client, &node.name_any()).await?;
+    if let Some(most) = manner.waits_at_most {
+        let now = clock.now();
+        let long = |time: &Time| now.duration_since(time.0) > most;
+        pods.retain(|pod| !pod.metadata.deletion_timestamp.as_ref().is_some_and(long));
+    }
     let (namespaces, daemon_sets) = (namespaces(client).await?, daemon_sets(client).await?);
     let around = Surroundings {
         rules: rules.rules.clone(),
@@ -84,7 +127,11 @@ pub async fn step(
         now: clock.now(),
     };
     let selection = drain::select(&pods, &around)?;
-    let attempts = evict(client, clock, &selection, unreachable).await;
+    let going: Vec<&Pod> = selection.evict.iter().chain(&selection.later).copied().collect();
+    if let Some(words) = manner.objects.and_then(|objects| objects(&going)) {
+        return Ok(Progress::Waiting(words));
+    }
+    let attempts = evict(client, clock, &selection, unreachable, manner).await;
     Ok(match drain::report(&selection, &attempts, started) {
         Some(message) => Progress::Waiting(message),
         None => Progress::Done(selection.skipped.iter().map(|pod| named(pod)).collect()),
@@ -95,8 +142,11 @@ fn named(pod: &Pod) -> (String, String) {
     (pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
-/// Keeps new pods away from a node.
-async fn cordon(client: &Client, node: &Node) -> Result<(), Error> {
+/// Keeps new pods away from a node. Nothing is sent if they are kept away already.
+///
+/// # Errors
+/// If the cluster does not answer.
+pub async fn cordon(client: &Client, node: &Node) -> Result<(), Error> {
     if node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true) {
         return Ok(());
     }
@@ -138,6 +188,7 @@ async fn evict(
     clock: &Arc<dyn Clock>,
     selection: &Selection<'_>,
     unreachable: bool,
+    manner: Manner<'_>,
 ) -> Vec<Attempt> {
     let deadline = Deadline::after(&**clock, BUDGET);
     let mut attempts = Vec::new();
@@ -149,19 +200,29 @@ async fn evict(
             break;
         }
         let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-        let mut options = EvictParams::default();
-        if unreachable {
-            options.delete_options = Some(DeleteParams {
-                grace_period_seconds: Some(LOST_GRACE_SECONDS),
-                ..DeleteParams::default()
-            });
-        }
-        attempts.push(match api.evict(&pod.name_any(), &options).await {
-            Ok(_) => Attempt::Accepted,
+        let grace_period_seconds = if unreachable { Some(LOST_GRACE_SECONDS) } else { manner.grace_seconds };
+        let how = DeleteParams { grace_period_seconds, ..DeleteParams::default() };
+        let answer = match manner.delete {
+            true => api.delete(&pod.name_any(), &how).await.map(drop),
+            false => evict_one(&api, &pod.name_any(), grace_period_seconds).await,
+        };
+        attempts.push(match answer {
+            Ok(()) => Attempt::Accepted,
             Err(answer) => refused(&answer),
         });
     }
     attempts
+}
+
+/// Asks for one eviction. The client library has a call for it, which spells the options so that servers overlook them.
+async fn evict_one(api: &Api<Pod>, pod: &str, grace_seconds: Option<u32>) -> Result<(), kube::Error> {
+    let mut eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
+    if let Some(seconds) = grace_seconds {
+        eviction["deleteOptions"] = json!({"gracePeriodSeconds": seconds});
+    }
+    let answer: Result<Value, _> =
+        api.create_subresource("eviction", pod, &PostParams::default(), &eviction).await;
+    answer.map(drop)
 }
 
 /// What a refusal of an eviction means.

@@ -1,7 +1,7 @@
 //! What objects are found by: the entries that caches file them under, of any kind.
 
 use crate::object::{KindId, Object};
-use api::catalogue::labels;
+use api::catalogue::{annotations, labels};
 use serde_json::{Value, json};
 
 /// Where references to providers' objects stand, in all kinds of ours.
@@ -53,6 +53,11 @@ pub fn node(namespace: &str, cluster: &str, node: &str) -> String {
     format!("node {namespace}/{cluster}/{node}")
 }
 
+/// The entry of what was made from an object, and bears its name in the bookkeeping of Rancher's apply.
+pub fn made_from(namespace: &str, name: &str) -> String {
+    format!("made from {namespace}/{name}")
+}
+
 /// Files an object of any kind.
 pub fn entries(object: &Object) -> Vec<String> {
     let document = object.document();
@@ -75,6 +80,11 @@ pub fn entries(object: &Object) -> Vec<String> {
             entries.push(reference(namespace, &group, &kind, &name));
             entries.push(reference_kind(&group, &kind));
         }
+    }
+    let mark = |key| object.annotation(key).filter(|text| !text.is_empty());
+    if let Some(name) = mark(annotations::OBJECTSET_OWNER_NAME) {
+        let from = mark(annotations::OBJECTSET_OWNER_NAMESPACE).unwrap_or_default();
+        entries.push(made_from(from, name));
     }
     if document["kind"] == "CustomResourceDefinition" {
         let spec = &document["spec"];
@@ -125,6 +135,15 @@ mod tests {
                 reference_kind("b", "FooConfig"),
             ]
         );
+    }
+
+    #[test]
+    fn what_was_made_from_an_object_is_found_by_it() {
+        let mark = |key: &str| format!("objectset.rio.cattle.io/{key}");
+        let marks = json!({mark("owner-name"): "prod", mark("owner-namespace"): "fleet-default"});
+        let document = json!({"kind": "Namespace", "metadata": {"name": "c-m-x", "annotations": marks}});
+        let object = Object::from_document(document).unwrap();
+        assert_eq!(entries(&object), [made_from("fleet-default", "prod")]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`caches`], [`cache`] | one watch and one cache per kind and process; what a writer expects of them |
 //! | [`queue`], [`runner`] | which objects are looked at, when, and by whom |
+//! | [`metrics`] | what controllers do, in numbers |
 //! | [`mod@write`] | writing only what changed and only what is ours |
 //! | [`conditions`] | findings in a status: setting, merging, summing up |
 //! | [`drain`], [`evict`] | draining a node: what decides, and what acts |
@@ -23,6 +24,7 @@ pub mod events;
 pub mod evict;
 pub mod index;
 pub mod lease;
+pub mod metrics;
 pub mod object;
 pub mod owners;
 pub mod queue;

@@ -105,6 +105,17 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// How many objects are to be looked at now.
+    pub fn depth(&self) -> usize {
+        let now = self.now();
+        self.lock().due.range(..=(now, u64::MAX)).count()
+    }
+
+    /// The time, for whoever measures how long looks take.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
     /// The next object whose time has come. It is not given to anybody else until it is [`Queue::done`].
     pub async fn next(&self) -> Key {
         loop {

@@ -6,6 +6,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::cache::Expectation;
+use crate::metrics;
 use crate::object::Key;
 use crate::queue::{Ended, Queue};
 
@@ -44,6 +45,7 @@ pub trait Controller: Send + Sync + 'static {
 
 /// Runs a controller until the future is dropped: at most `most` objects at a time, each by one at a time.
 pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usize) {
+    metrics::shared().begun(controller.name(), &queue);
     let slots = Arc::new(Semaphore::new(most));
     let mut looks = JoinSet::new();
     let expected: Arc<std::sync::Mutex<std::collections::BTreeMap<Key, Vec<Expectation>>>> = Arc::default();
@@ -65,7 +67,9 @@ pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usi
             let turn = Turn::default();
             // Whatever happens, the object is looked at again: even a panic ends one look, not all.
             let mut look = Look { queue: &queue, key: &key, ended: Ended::Badly };
+            let begun = queue.clock().monotonic();
             let ended = controller.reconcile(&key, &turn).await;
+            let took = queue.clock().monotonic().since(begun);
             let written = turn.into_expected();
             if !written.is_empty() {
                 lock().insert(key.clone(), written);
@@ -74,6 +78,7 @@ pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usi
                 tracing::warn!(controller = controller.name(), %key, error = %chain(&error), "a look failed");
                 Ended::Badly
             });
+            metrics::shared().looked(controller.name(), took, look.ended);
         });
     }
 }

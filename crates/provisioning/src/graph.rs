@@ -106,6 +106,17 @@ pub enum Refusal {
         /// Who owns it.
         owner: String,
     },
+    /// An object of a name that is needed belongs to another cluster.
+    #[error(transparent)]
+    Taken(difference::Conflict),
+    /// The API does not take an object.
+    #[error("the API does not take {object}: {why}")]
+    NotTaken {
+        /// Which object.
+        object: String,
+        /// The API's words.
+        why: String,
+    },
 }
 
 impl From<Wait> for Hold {

@@ -89,13 +89,15 @@ pub const FINALIZERS: [&str; 3] = [
     finalizers::CAPI_RESOURCES_CLEANUP,
 ];
 
-/// The finalizers that a cluster lacks. They are placed before anything is made that they clean up.
+/// The finalizers that a cluster lacks. They are placed before anything is made that they clean up: for an imported
+/// cluster that is its management half only.
 pub fn missing_finalizers(cluster: &Cluster) -> Vec<&'static str> {
-    if cluster.metadata.deletion_timestamp.is_some() || cluster.spec.rke_config.is_none() {
+    if cluster.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }
+    let needed = if cluster.spec.rke_config.is_some() { &FINALIZERS[..] } else { &FINALIZERS[..1] };
     let present = present_finalizers(cluster);
-    FINALIZERS.into_iter().filter(|one| !present.contains(one)).collect()
+    needed.iter().copied().filter(|one| !present.contains(one)).collect()
 }
 
 /// What to do about a cluster that is being deleted.
@@ -109,13 +111,16 @@ pub fn decide(facts: &Facts<'_>) -> Removal {
         if !capi_cluster.is_deleting() {
             steps.push(Step::Delete(capi_cluster.id()));
         }
+    } else {
+        // Without the Cluster API cluster nobody else deletes these.
+        let orphans = facts.machines.iter().chain(facts.control_plane);
+        steps.extend(orphans.filter(|one| !one.is_deleting()).map(|one| Step::Delete(one.id())));
     }
     if facts.cluster.metadata.annotations.as_ref().is_some_and(|all| is_true(all.get(FORCE))) {
         steps.extend(force(facts));
     }
     let wait = wait(facts);
     if wait.is_none() {
-        // Without the Cluster API cluster nobody else deletes these.
         steps.extend(leftovers(facts).filter(|one| !one.is_deleting()).map(|one| Step::Delete(one.id())));
     }
     let wait = wait.or_else(|| leftovers(facts).next().map(|one| leftover_wait(facts, one)));

@@ -140,8 +140,8 @@ fn finalizers_come_first() {
     let mut cluster = cluster();
     assert_eq!(
         missing_finalizers(&cluster),
-        Vec::<&str>::new(),
-        "an imported cluster is not ours to clean up"
+        [finalizers::PROVISIONING_CLUSTER_REMOVE],
+        "of an imported cluster only the management half is ours to clean up"
     );
     cluster.spec.rke_config = Some(Default::default());
     assert_eq!(
@@ -150,6 +150,18 @@ fn finalizers_come_first() {
     );
     cluster.metadata.deletion_timestamp = Some(serde_json::from_value(json!(GONE)).unwrap());
     assert_eq!(missing_finalizers(&cluster), Vec::<&str>::new());
+}
+
+/// A process that ended between two writes leaves machines or a control plane that no Cluster API cluster deletes.
+#[test]
+fn orphans_are_deleted() {
+    let cluster = cluster();
+    let plane = object("rke.cattle.io/v1", "RKEControlPlane", "prod", json!({}));
+    let going = object("cluster.x-k8s.io/v1beta2", "Machine", "m1", json!({"deleting": true}));
+    let machines = [going, object("cluster.x-k8s.io/v1beta2", "Machine", "m2", json!({}))];
+    let orphaned = decide(&Facts { control_plane: Some(&plane), machines: &machines, ..nothing(&cluster) });
+    assert_eq!(orphaned.steps, [Step::Delete(machines[1].id()), Step::Delete(plane.id())]);
+    assert_eq!(codes(&orphaned), Some(Code::RemovingMachine));
 }
 
 #[test]

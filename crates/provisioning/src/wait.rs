@@ -89,6 +89,8 @@ codes! {
     CreateUnfinished,
     /// The node of a server has not joined.
     WaitingForNode,
+    /// A host that registered by its own hand is being cleaned.
+    CleaningHost,
 
     /// The etcd member of a machine has to go first.
     WaitingForEtcdRemoval,

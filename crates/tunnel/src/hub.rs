@@ -152,6 +152,11 @@ impl Hub {
         let _ = changes.wait_for(|()| self.has(client)).await;
     }
 
+    /// Is told whenever sessions come or go, here or at a peer.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changes.subscribe()
+    }
+
     /// A stream to something behind a client.
     ///
     /// # Errors

@@ -79,6 +79,10 @@ words! {
         "pre-terminate.delete.hook.machine.cluster.x-k8s.io/rke-bootstrap-cleanup";
     /// Ours, on a Machine: the id that its rendered plan bears; written once.
     HERDSMAN_MACHINE_UID = "herdsman.io/machine-uid";
+    /// Ours, on a control plane: the number of the epoch in which plans are rendered.
+    HERDSMAN_RENDERING_EPOCH = "herdsman.io/rendering-epoch";
+    /// Ours, `true` on a control plane: the newest epoch is adopted although nothing else changes.
+    HERDSMAN_ADOPT_EPOCH = "herdsman.io/adopt-newest-epoch";
     /// Ours, `true` on a provisioning cluster that is being deleted: its servers and etcd members are given up.
     HERDSMAN_FORCE_REMOVE = "herdsman.io/force-remove";
     /// Ours, on an infrastructure machine: how often in a row its server could not be made, and the last Job that failed.
@@ -105,6 +109,8 @@ words! {
     BOOTSTRAP_TOKEN_INVALIDATED = "rke.cattle.io/bootstrap-token-invalidated";
     /// When that token was last used, RFC 3339.
     LAST_ACCESS_TIMESTAMP = "rke.cattle.io/last-access-timestamp";
+    /// Ours, on the token Secret of a node agent: when it was first used, RFC 3339.
+    HERDSMAN_TOKEN_USED = "herdsman.io/token-used";
     /// On a ServiceAccount: `namespace/name` of its token Secret.
     SERVICE_ACCOUNT_SECRET_REF = "rancher.io/service-account.secret-ref";
     /// The Secret is copied downstream.

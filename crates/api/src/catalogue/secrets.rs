@@ -19,6 +19,8 @@ pub mod types {
         CLOUD_CREDENTIAL = "provisioning.cattle.io/cloud-credential";
         /// Cluster API's kubeconfigs and certificates.
         CAPI = "cluster.x-k8s.io/secret";
+        /// Ours: the hash of a token with which a node agent reaches its plan.
+        HERDSMAN_AGENT_TOKEN = "herdsman.io/agent-token";
         /// Kubernetes: anything.
         OPAQUE = "Opaque";
         /// Kubernetes: token of a ServiceAccount.
@@ -87,7 +89,11 @@ pub mod keys {
         AUTH = "auth";
         /// Registry: token instead of user and password.
         IDENTITY_TOKEN = "identityToken";
-        /// Cloud-provider config.
+        /// Ours: SHA-256 of a token, in hex.
+        HERDSMAN_HASH = "hash";
+        /// Ours: name of the ServiceAccount that a token acts as.
+        HERDSMAN_ACCOUNT = "serviceAccount";
+        /// Cloud-provider config, or the token of a cluster agent's account.
         CREDENTIAL = "credential";
         /// Pod security configuration.
         ADMISSION_CONFIG_PSACT = "admission-config-psact";

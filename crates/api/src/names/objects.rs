@@ -207,6 +207,9 @@ pub fn etcd_snapshot(cluster: &str, snapshot: Snapshot<'_>) -> String {
 /// The ClusterRegistrationToken that every management cluster has, in the namespace of the cluster's name.
 pub const DEFAULT_REGISTRATION_TOKEN: &str = "default-token";
 
+/// The ClusterRegistrationToken that is for tunnels alone, beside it. Where it is there, no other one opens a tunnel.
+pub const SYSTEM_REGISTRATION_TOKEN: &str = "system";
+
 /// The ConfigMap with a cluster's provisioning log, in the namespace of the management cluster's name.
 pub const PROVISIONING_LOG: &str = "provisioning-log";
 

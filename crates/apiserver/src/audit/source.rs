@@ -7,7 +7,7 @@ use ::http::request::Parts;
 
 /// The address of a connection's other end, as an extension of its requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub struct Peer(pub SocketAddr);
 
 /// The addresses that a request came by, nearest last. All but the last are what the client says.
 pub(super) fn ips(parts: &Parts) -> Vec<String> {

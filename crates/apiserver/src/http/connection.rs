@@ -19,7 +19,7 @@ use tokio::task::JoinError;
 use super::gather::{Sender, gather};
 use super::patience::{Patient, Tracked};
 use super::streams::{Running, Streams, apart, streams};
-use super::{Api, Certificates, Settings};
+use super::{Certificates, Front, Settings};
 use crate::audit::Peer;
 
 /// Why a connection ended.
@@ -94,19 +94,21 @@ async fn idle(activity: &Activity, most: Duration) {
 
 /// Serves one connection to its end, whatever it runs over. `certificates` are those of the client, verified. A
 /// connection that is not used, or whose client does not read, is ended.
-pub async fn serve<S>(api: Api, stream: S, certificates: Certificates)
+pub async fn serve<F, S>(front: F, stream: S, certificates: Certificates)
 where
+    F: Front,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    serve_from(api, stream, certificates, None).await;
+    serve_from(front, stream, certificates, None).await;
 }
 
 /// The same, for a client whose address is known.
-pub(super) async fn serve_from<S>(api: Api, stream: S, certificates: Certificates, peer: Option<SocketAddr>)
+pub async fn serve_from<F, S>(front: F, stream: S, certificates: Certificates, peer: Option<SocketAddr>)
 where
+    F: Front,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let this = api.clone();
+    let this = front.clone();
     let activity = Arc::<Activity>::default();
     let of_requests = activity.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -114,21 +116,21 @@ where
         if let Some(peer) = peer {
             request.extensions_mut().insert(Peer(peer));
         }
-        let (api, active) = (api.clone(), Active::begin(&of_requests));
+        let (front, active) = (front.clone(), Active::begin(&of_requests));
         async move {
             // On a connection of HTTP/1.1 there is nobody else to hold up.
             let response = match request.version() {
-                Version::HTTP_2 => apart(async move { api.handle(request).await }).await?,
-                _ => api.handle(request).await,
+                Version::HTTP_2 => apart(async move { front.answer(request).await }).await?,
+                _ => front.answer(request).await,
             };
-            Ok::<_, JoinError>(response.map(|body| Tracked::new(body.until_end(active))))
+            Ok::<_, JoinError>(response.map(|body| Tracked::new(body, active)))
         }
     });
     let settings = this.settings();
     let (streams, mut running) = streams(settings.stalled);
     let builder = builder(settings, streams);
     let (stream, sender) = gather(Patient::new(stream, settings.stalled));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
         ended = in_turns(connection.as_mut(), &mut running, &sender) => ended,
@@ -137,8 +139,10 @@ where
             in_turns(connection, &mut running, &sender).await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(error, "a connection ended early");
+    match ended {
+        // If it was upgraded, it goes on without us.
+        Ok(()) => sender.write_through(settings.stalled).await,
+        Err(error) => tracing::debug!(error, "a connection ended early"),
     }
 }
 

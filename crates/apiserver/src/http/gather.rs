@@ -2,6 +2,8 @@
 //!
 //! HTTP/2 writes and flushes every frame by itself: an event for each of a hundred watches would be a hundred TLS
 //! records and a hundred system calls. Here they gather until the connection has done all it can do at the moment.
+//!
+//! A connection that was upgraded to another protocol has nobody who does that for it: it writes through.
 
 use std::io;
 use std::pin::Pin;
@@ -10,10 +12,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::patience::Patient;
+
 /// So many bytes gather before they are sent in any case.
 const MOST: usize = 64 * 1024;
 
-/// What a connection writes to. Flushing it does nothing: see [`Sender`].
+/// What a connection writes to. Flushing it does nothing (see [`Sender`]) until it is another protocol's.
 #[derive(Debug)]
 pub(super) struct Gathering<S>(Arc<Mutex<Shared<S>>>);
 
@@ -26,11 +30,13 @@ struct Shared<S> {
     stream: S,
     gathered: Vec<u8>,
     sent: usize,
+    /// Nobody sends for who writes: flushing has to.
+    direct: bool,
 }
 
 /// A stream that gathers, and what has to be asked to send at the end of every turn.
 pub(super) fn gather<S>(stream: S) -> (Gathering<S>, Sender<S>) {
-    let shared = Arc::new(Mutex::new(Shared { stream, gathered: Vec::new(), sent: 0 }));
+    let shared = Arc::new(Mutex::new(Shared { stream, gathered: Vec::new(), sent: 0, direct: false }));
     (Gathering(shared.clone()), Sender(shared))
 }
 
@@ -68,6 +74,21 @@ impl<S: AsyncWrite + Unpin> Sender<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Sender<Patient<S>> {
+    /// The connection speaks another protocol from now on: what is written goes out when it is flushed, and may stay
+    /// unread as long as that protocol likes.
+    pub(super) async fn write_through(&self, within: std::time::Duration) {
+        {
+            let mut shared = lock(&self.0);
+            shared.direct = true;
+            shared.stream.wait_for_ever();
+        }
+        // What was written before it said so. A failure is seen by who writes next; and who writes meanwhile sends it, too.
+        let sent = std::future::poll_fn(|context| self.poll_send(context));
+        let _ = tokio::time::timeout(within, sent).await;
+    }
+}
+
 impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut shared = lock(&self.0);
@@ -78,8 +99,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
         Poll::Ready(Ok(bytes.len()))
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut shared = lock(&self.0);
+        if shared.direct { shared.poll_send(context) } else { Poll::Ready(Ok(())) }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,20 +1,24 @@
 //! The listener: TLS, and no more connections than there may be.
 
+use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::serve_from;
 use super::quota::{Held, Quota};
-use super::{Api, Certificates};
+use super::{Certificates, Front};
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -60,25 +64,30 @@ pub fn tls_config(
     Ok(config.into())
 }
 
-/// Serves whoever connects, over TLS unless `tls` is none, until [`Api::close`]. Then no more connections are taken,
+/// Serves whoever connects, over TLS unless `tls` is none, until [`Front::closed`]. Then no more connections are taken,
 /// watches end, and requests have `drain` to finish before their connections are cut.
-pub async fn listen(api: Api, listener: TcpListener, tls: Option<Arc<ServerConfig>>, drain: Duration) {
+pub async fn listen<F: Front>(
+    front: F,
+    listener: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    drain: Duration,
+) {
     let tls = tls.map(TlsAcceptor::from);
-    let settings = api.settings();
+    let settings = front.settings();
     let quota = Quota::<IpAddr>::new(settings.connections, settings.connections_per_address);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             biased;
-            () = api.closed() => break,
+            () = front.closed() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => match quota.take(&from.ip()) {
                     Some(held) => {
-                        drop(connections.spawn(accepted_by(api.clone(), stream, tls.clone(), held)));
+                        drop(connections.spawn(accepted_by(front.clone(), stream, tls.clone(), held)));
                     }
                     // It is closed at once: there is nobody to answer to yet.
-                    None => api.refused_connection(),
+                    None => front.refused_connection(),
                 },
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -94,17 +103,65 @@ pub async fn listen(api: Api, listener: TcpListener, tls: Option<Arc<ServerConfi
     }
 }
 
-async fn accepted_by(api: Api, stream: TcpStream, tls: Option<TlsAcceptor>, _held: Held<IpAddr>) {
+async fn accepted_by<F: Front>(front: F, stream: TcpStream, tls: Option<TlsAcceptor>, held: Held<IpAddr>) {
     // Events are small and wanted at once.
     let _ = stream.set_nodelay(true);
     let peer = stream.peer_addr().ok();
-    let Some(tls) = tls else { return serve_from(api, stream, Certificates::default(), peer).await };
+    // It counts as long as it lives, also when it is another protocol's.
+    let stream = Counted { stream, _held: held };
+    let Some(tls) = tls else { return serve_from(front, stream, Certificates::default(), peer).await };
     match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
             let shown = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
-            serve_from(api, stream, Certificates(shown.into()), peer).await;
+            serve_from(front, stream, Certificates(shown.into()), peer).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "no TLS connection came about"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
+    }
+}
+
+/// A connection that counts for its address.
+struct Counted {
+    stream: TcpStream,
+    _held: Held<IpAddr>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

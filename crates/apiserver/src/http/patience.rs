@@ -23,13 +23,19 @@ pub(super) struct Patient<S> {
 }
 
 impl<S> Patient<S> {
+    /// From now on the other side may take as long as it likes.
+    pub(super) fn wait_for_ever(&mut self) {
+        self.patience = Duration::MAX;
+        self.timer = None;
+    }
+
     pub(super) fn new(stream: S, patience: Duration) -> Self {
         Patient { stream, patience, timer: None }
     }
 
     /// The outcome of an attempt to write, or that there were too many in vain.
     fn judge<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if outcome.is_ready() {
+        if outcome.is_ready() || self.patience == Duration::MAX {
             self.timer = None;
             return outcome;
         }
@@ -110,25 +116,27 @@ tokio::task_local! {
 
 /// The body of an answer whose progress is seen by whoever runs its stream [`patiently`], if anybody does.
 #[derive(Debug)]
-pub(super) struct Tracked {
-    body: super::Body,
+pub(super) struct Tracked<B, H> {
+    body: B,
     progress: Option<Arc<Progress>>,
+    /// Dropped with the body.
+    _held: H,
 }
 
-impl Tracked {
-    pub(super) fn new(body: super::Body) -> Self {
+impl<B, H> Tracked<B, H> {
+    pub(super) fn new(body: B, held: H) -> Self {
         let progress = PROGRESS.try_with(Arc::clone).ok();
         if let Some(progress) = &progress {
             // A client may give an answer no room at all.
             progress.given();
         }
-        Tracked { body, progress }
+        Tracked { body, progress, _held: held }
     }
 }
 
-impl Body for Tracked {
+impl<B: Body<Data = Bytes> + Unpin, H: Unpin> Body for Tracked<B, H> {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,

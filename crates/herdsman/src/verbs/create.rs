@@ -98,6 +98,16 @@ pub(crate) async fn make(ask: &Ask, objects: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What these words after `herdsman` ask for.
+pub(crate) fn objects_of(words: &[&str]) -> anyhow::Result<Vec<Value>> {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+    objects(&<Line as clap::Parser>::try_parse_from(words)?.arguments)
+}
+
 /// What a cluster is made of, the cluster itself last.
 fn objects(arguments: &Arguments) -> anyhow::Result<Vec<Value>> {
     let Some(driver) = Driver::named(&arguments.driver) else { bail!("--driver: a driver has a name") };
@@ -164,16 +174,9 @@ fn setting(text: &str, flag: &str) -> anyhow::Result<(String, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
 
     fn made(words: &[&str]) -> anyhow::Result<Vec<Value>> {
-        objects(&Line::try_parse_from([&["x"], words].concat())?.arguments)
+        objects_of(&[&["x"], words].concat())
     }
 
     #[test]

@@ -150,8 +150,17 @@ fn conditions(object: &Value, style: Style) -> Vec<String> {
 
 /// What a condition says when all is well: these tell of something that goes on.
 fn good(kind: &str) -> &'static str {
-    const ABOUT_TROUBLE: [&str; 8] =
-        ["Deleting", "Paused", "Remediating", "ScalingDown", "ScalingUp", "RollingOut", "Stalled", "Removed"];
+    const ABOUT_TROUBLE: [&str; 9] = [
+        "Deleting",
+        "Paused",
+        "Remediating",
+        "ScalingDown",
+        "ScalingUp",
+        "RollingOut",
+        "Stalled",
+        "Removed",
+        "Updating",
+    ];
     if ABOUT_TROUBLE.contains(&kind) { "False" } else { "True" }
 }
 

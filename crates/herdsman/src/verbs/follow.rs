@@ -66,6 +66,7 @@ pub(crate) async fn follow(ask: &Ask, cluster: &str, within: Duration) -> anyhow
 /// What is looked at.
 struct Watched {
     clusters: Arc<Cache>,
+    control_planes: Arc<Cache>,
     machines: Arc<Cache>,
     changed: Arc<Notify>,
     /// The watches end with it.
@@ -83,14 +84,17 @@ impl Watched {
             cache
         };
         let clusters = of(kinds::find("cluster")?.id());
+        let control_planes = of(kinds::find("controlplane")?.id());
         let machines = of(kinds::find("machine")?.id());
-        Ok(Watched { clusters, machines, changed, _caches: caches })
+        Ok(Watched { clusters, control_planes, machines, changed, _caches: caches })
     }
 
     fn progress(&self, namespace: &str, cluster: &str) -> Progress {
         let machines = self.machines.filed(&kit::index::cluster(namespace, cluster));
         let machines: Vec<&Value> = machines.iter().map(|one| one.document()).collect();
-        let found = self.clusters.get(&Key::new(namespace, cluster));
-        Progress::of(found.as_ref().map(|one| one.document()), &machines)
+        let key = Key::new(namespace, cluster);
+        let (found, control_plane) = (self.clusters.get(&key), self.control_planes.get(&key));
+        let document = |object: &Option<Arc<kit::Object>>| object.as_ref().map(|one| one.document().clone());
+        Progress::of(document(&found).as_ref(), document(&control_plane).as_ref(), &machines)
     }
 }

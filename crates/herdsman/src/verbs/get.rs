@@ -42,16 +42,20 @@ async fn get(arguments: &Arguments) -> anyhow::Result<()> {
     let ask = Ask::new(&arguments.target).await?;
     if let Some(name) = name {
         // Its absence is told with the nearest name.
-        let object = ask.object(word, name).await?;
+        let mut object = ask.object(word, name).await?;
+        trim(&mut object);
         if matches!(arguments.output, Format::Json | Format::Yaml) {
             return output::print(&output::document(&object, arguments.output)?);
         }
     }
     let path = path(word, &ask.namespace, arguments.all_namespaces, name, arguments.selector.as_deref());
     let as_table = matches!(arguments.output, Format::Table | Format::Wide);
-    let answer = request(&ask, &path, as_table).await?;
+    let mut answer = request(&ask, &path, as_table).await?;
     let text = match arguments.output {
-        Format::Json | Format::Yaml => output::document(&answer, arguments.output)?,
+        Format::Json | Format::Yaml => {
+            answer["items"].as_array_mut().into_iter().flatten().for_each(trim);
+            output::document(&answer, arguments.output)?
+        }
         Format::Name => names(word, &answer),
         format => table(&answer, format == Format::Wide, arguments.all_namespaces && word.namespaced),
     };
@@ -59,6 +63,13 @@ async fn get(arguments: &Arguments) -> anyhow::Result<()> {
         eprintln!("there is no {}", word.name());
     }
     output::print(&text)
+}
+
+/// Takes away what is long and says who wrote what.
+fn trim(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
 }
 
 /// Where the server has it.
@@ -86,7 +97,7 @@ fn http_encode(text: &str) -> String {
         .collect()
 }
 
-async fn request(ask: &Ask, path: &str, as_table: bool) -> anyhow::Result<Value> {
+pub(crate) async fn request(ask: &Ask, path: &str, as_table: bool) -> anyhow::Result<Value> {
     let accept = match as_table {
         true => "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
         false => "application/json",
@@ -96,7 +107,7 @@ async fn request(ask: &Ask, path: &str, as_table: bool) -> anyhow::Result<Value>
 }
 
 /// A Table in columns; empty if it has no rows.
-fn table(answer: &Value, wide: bool, namespaces: bool) -> String {
+pub(crate) fn table(answer: &Value, wide: bool, namespaces: bool) -> String {
     let definitions = answer["columnDefinitions"].as_array().cloned().unwrap_or_default();
     let shown: Vec<usize> = (0..definitions.len())
         .filter(|at| wide || definitions[*at]["priority"].as_i64() == Some(0))

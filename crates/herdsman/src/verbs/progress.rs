@@ -1,5 +1,6 @@
 //! How far a cluster is, and showing it.
 
+use api::catalogue::labels;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct Progress {
     /// Machines that are wanted.
     pub(crate) wanted: u64,
-    /// Of these: servers that are there, nodes that joined, nodes that are ready.
+    /// Of these: agents that registered, nodes that joined, nodes that are ready.
     pub(crate) steps: [u64; 3],
     /// What is waited for.
     pub(crate) message: String,
@@ -17,17 +18,17 @@ pub(crate) struct Progress {
 }
 
 /// What the steps are called.
-const STEPS: [&str; 3] = ["servers", "joined", "ready"];
+const STEPS: [&str; 3] = ["registered", "joined", "ready"];
 
 impl Progress {
-    /// How far a cluster is, from itself and its machines.
-    pub(crate) fn of(cluster: Option<&Value>, machines: &[&Value]) -> Self {
+    /// How far a cluster is, from itself, its control plane and its machines.
+    pub(crate) fn of(cluster: Option<&Value>, control_plane: Option<&Value>, machines: &[&Value]) -> Self {
         let Some(cluster) = cluster else { return Progress::default() };
         let staying: Vec<&&Value> =
             machines.iter().filter(|one| one["metadata"]["deletionTimestamp"].is_null()).collect();
         let count = |so: fn(&Value) -> bool| staying.iter().filter(|one| so(one)).count() as u64;
         let steps = [
-            count(|one| one["status"]["initialization"]["infrastructureProvisioned"] == true),
+            count(|one| one["metadata"]["labels"][labels::MACHINE_ID].is_string()),
             count(|one| one["status"]["nodeRef"]["name"].is_string()),
             count(|one| condition(one, "NodeReady").is_some_and(|found| found["status"] == "True")),
         ];
@@ -38,8 +39,9 @@ impl Progress {
             None => staying.len() as u64,
         };
         let ready = condition(cluster, "Ready");
+        // What was asked for has gone all the way: to the cluster's controller, and on to the control plane's.
         let seen =
-            cluster["status"]["observedGeneration"].as_i64() >= cluster["metadata"]["generation"].as_i64();
+            observed(cluster) && control_plane.is_none_or(|one| observed(one) && follows(one, cluster));
         let message = [condition(cluster, "Updated"), ready].into_iter().flatten().find_map(words);
         let done = seen
             && ready.is_some_and(|found| found["status"] == "True")
@@ -54,6 +56,17 @@ impl Progress {
         let message = if self.message.is_empty() { String::new() } else { format!("  {}", self.message) };
         format!("{}{message}", steps.collect::<Vec<_>>().join("  "))
     }
+}
+
+/// Whether its controller has seen an object as it is now.
+fn observed(object: &Value) -> bool {
+    object["status"]["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64()
+}
+
+/// Whether a control plane is ready and has the cluster's version.
+fn follows(control_plane: &Value, cluster: &Value) -> bool {
+    control_plane["spec"]["kubernetesVersion"] == cluster["spec"]["kubernetesVersion"]
+        && condition(control_plane, "Ready").is_some_and(|found| found["status"] == "True")
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
@@ -111,7 +124,7 @@ impl Bars {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };
         let bar = |name: &'static str| {
-            let bar = all.add(ProgressBar::new(0)).with_style(style("{prefix:8} [{bar:30}] {pos}/{len}"));
+            let bar = all.add(ProgressBar::new(0)).with_style(style("{prefix:10} [{bar:30}] {pos}/{len}"));
             bar.set_prefix(name);
             bar
         };
@@ -144,9 +157,9 @@ mod tests {
     use serde_json::json;
 
     fn machine(steps: usize) -> Value {
-        let mut status = json!({});
+        let (mut metadata, mut status) = (json!({}), json!({}));
         if steps > 0 {
-            status["initialization"] = json!({"infrastructureProvisioned": true});
+            metadata["labels"] = json!({labels::MACHINE_ID: "x"});
         }
         if steps > 1 {
             status["nodeRef"] = json!({"name": "n"});
@@ -154,7 +167,7 @@ mod tests {
         if steps > 2 {
             status["conditions"] = json!([{"type": "NodeReady", "status": "True"}]);
         }
-        json!({"metadata": {}, "status": status})
+        json!({"metadata": metadata, "status": status})
     }
 
     fn cluster(generation: i64, ready: &str, message: &str) -> Value {
@@ -166,13 +179,13 @@ mod tests {
     fn a_cluster_is_done_when_all_of_it_is() {
         let (all, some) = ([machine(3), machine(3)], [machine(3), machine(1)]);
         let of = |cluster: &Value, machines: &[Value]| {
-            Progress::of(Some(cluster), &machines.iter().collect::<Vec<_>>())
+            Progress::of(Some(cluster), None, &machines.iter().collect::<Vec<_>>())
         };
         assert!(of(&cluster(1, "True", ""), &all).done);
         assert!(!of(&cluster(2, "True", ""), &all).done, "the spec was changed since");
         assert!(!of(&cluster(1, "Unknown", "waits"), &all).done);
         let progress = of(&cluster(1, "Unknown", "waits"), &some);
-        assert_eq!(progress.line(), "servers 2/2  joined 1/2  ready 1/2  waits");
+        assert_eq!(progress.line(), "registered 2/2  joined 1/2  ready 1/2  waits");
         let going = [machine(3), machine(3), json!({"metadata": {"deletionTimestamp": "x"}})];
         assert!(!of(&cluster(1, "True", ""), &going).done, "a machine still goes");
     }

@@ -42,7 +42,9 @@ fn complaint(one: Condition<'_>) -> Option<Code> {
     if one.status() != "True" && cloning.contains(&one.reason()) {
         return Some(Code::MachineTemplateInvalid);
     }
-    let loud = one.status() == "False" && matches!(one.severity(), "Warning" | "Error");
+    // A deployment says this, as a warning, whenever machines are on their way.
+    let on_their_way = one.reason() == reasons::WAITING_FOR_AVAILABLE_MACHINES;
+    let loud = one.status() == "False" && matches!(one.severity(), "Warning" | "Error") && !on_their_way;
     let blocked = one.type_() == types::SCALING_UP
         && one.status() == "True"
         && ["blocked", "failed", "error"].iter().any(|word| one.message().to_lowercase().contains(word));

@@ -147,6 +147,16 @@ fn templates_and_deployments() {
     assert_eq!(codes(&quoted), [Code::MachineDeploymentWarning], "each complaint once");
     assert!(quoted[0].evidence.contains("is blocked because"));
 
+    let counts = object(
+        "MachineDeployment",
+        OLD,
+        json!({"status": {"deprecated": {"v1beta1": {"conditions": [{
+            "type": "Ready", "status": "False", "severity": "Warning", "reason": "WaitingForAvailableMachines",
+            "message": "Minimum availability requires more replicas, current 0 available",
+        }]}}}}),
+    );
+    assert_eq!(with_parts(there, &[counts], &[]), [], "every deployment says so while its machines boot");
+
     let invalid = object(
         "MachineSet",
         OLD,

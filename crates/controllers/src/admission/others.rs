@@ -1,0 +1,136 @@
+//! Everything else that is checked at the door.
+
+use ::provisioning::Object;
+use ::provisioning::admission::{Operation, creator_of, driver_in_use, plan_secret, scale_target};
+use api::capi::v1beta2::MachineDeployment;
+use api::catalogue::secrets::{keys, types};
+use api::catalogue::{annotations, labels};
+use api::machine::{self, Driver};
+use api::provisioning::v1::Cluster;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::DynamicObject;
+use kubeapi::{FieldError, Status};
+use serde_json::{Value, json};
+
+use super::{Answer, Door, Write, refused, unknown};
+
+/// How often the size of a pool is written while others write to its cluster.
+const TRIES: usize = 5;
+
+/// Notes who made an object, unless somebody says otherwise.
+pub(super) fn note_creator(write: Write<'_>, object: &mut Value) {
+    if write.operation != Operation::Create {
+        return;
+    }
+    let marks = &object["metadata"]["annotations"];
+    let said = [annotations::CREATOR_ID, annotations::NO_CREATOR_RBAC];
+    if said.iter().all(|key| marks.get(*key).is_none()) {
+        if !marks.is_object() {
+            object["metadata"]["annotations"] = json!({});
+        }
+        object["metadata"]["annotations"][annotations::CREATOR_ID] = json!(write.asker.name);
+    }
+}
+
+/// Who made an object is said once and stays said.
+pub(super) fn creator(write: Write<'_>, object: &Value) -> Answer {
+    let old = write.old.map(|old| Object::from_document(old.clone()));
+    let errors = creator_of(old.as_ref(), &Object::from_document(object.clone()), &write.asker.name);
+    match errors.is_empty() {
+        true => Ok(Vec::new()),
+        false => Err(refused(&write, 422, &errors)),
+    }
+}
+
+pub(super) fn is_credential(secret: &Value) -> bool {
+    secret["type"] == types::CLOUD_CREDENTIAL
+}
+
+/// Plans have to be plans, credentials keep their maker.
+pub(super) fn secret(write: Write<'_>, secret: &Value) -> Answer {
+    if is_credential(secret) {
+        return creator(write, secret);
+    }
+    let plan = &secret["data"][keys::PLAN];
+    // Agents write to plan Secrets all the time, and never the plan.
+    let unchanged = write.old.is_some_and(|old| old["data"][keys::PLAN] == *plan);
+    if secret["type"] != types::MACHINE_PLAN || unchanged {
+        return Ok(Vec::new());
+    }
+    let plan: Option<k8s_openapi::ByteString> = serde_json::from_value(plan.clone()).ok();
+    match plan_secret(plan.as_ref().map(|plan| plan.0.as_slice())) {
+        Ok(()) => Ok(Vec::new()),
+        Err(error) => Err(refused(&write, 422, &[error])),
+    }
+}
+
+/// A scaled MachineDeployment of a pool: the pool gets that size, or the next pass would undo it.
+pub(super) async fn scale(door: &Door, write: Write<'_>, scale: &Value) -> Answer {
+    let replicas = scale["spec"]["replicas"].as_i64().and_then(|number| i32::try_from(number).ok());
+    let Some(replicas) = replicas.filter(|_| !write.dry_run) else { return Ok(Vec::new()) };
+    let client = door.client()?;
+    let deployments: Api<MachineDeployment> = Api::namespaced(client.clone(), write.namespace);
+    let found = deployments.get_opt(write.name).await;
+    let Some(deployment) = found.map_err(|error| unknown("the deployment", &error))? else {
+        return Ok(Vec::new());
+    };
+    let cluster = deployment.metadata.labels.as_ref().and_then(|all| all.get(labels::CAPI_CLUSTER_NAME));
+    let cluster = cluster.unwrap_or(&deployment.spec.cluster_name).clone();
+    let clusters: Api<Cluster> = Api::namespaced(client.clone(), write.namespace);
+    let document = Object::of(&deployment);
+    for _ in 0..TRIES {
+        let found = clusters.get_opt(&cluster).await.map_err(|error| unknown("the cluster", &error))?;
+        let Some(found) = found else { return Ok(Vec::new()) };
+        let Some(index) = scale_target(&document, &found, replicas) else { return Ok(Vec::new()) };
+        // The list is written by its place: not if anything has moved.
+        let pool = format!("/spec/rkeConfig/machinePools/{index}");
+        let patch = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
+            {"op": "add", "path": format!("{pool}/quantity"), "value": replicas},
+        ]);
+        let patch = serde_json::from_value(patch).map_err(Status::internal)?;
+        match clusters.patch(&cluster, &PatchParams::default(), &Patch::Json::<()>(patch)).await {
+            Ok(_) => return Ok(Vec::new()),
+            Err(error) if matches!(kit::write::code(&error), Some(409 | 422)) => {}
+            Err(error) => return Err(Status::internal(format!("cannot scale the pool: {error}"))),
+        }
+    }
+    Err(Status::unavailable("the cluster changes all the time: try again"))
+}
+
+/// A driver that machines need stays on.
+pub(super) async fn driver(door: &Door, write: Write<'_>, object: Option<&Value>) -> Answer {
+    let was = write.old.is_some_and(|old| old["spec"]["active"] == true);
+    let stays = object.is_some_and(|object| object["spec"]["active"] == true);
+    if write.operation == Operation::Create || !was || stays {
+        return Ok(Vec::new());
+    }
+    let shown = write.old.and_then(|old| old["spec"]["displayName"].as_str());
+    let names = shown.into_iter().chain([write.name]).filter(|name| !name.is_empty());
+    for name in names {
+        let Some(driver) = Driver::named(name) else { continue };
+        let resource = driver.machine_resource();
+        let machines: Api<DynamicObject> = Api::all_with(door.client()?.clone(), &resource);
+        let found = match machines.list(&ListParams::default()).await {
+            Ok(list) => list.items,
+            // No kind, no machines.
+            Err(error) if kit::write::code(&error) == Some(404) => continue,
+            Err(error) => return Err(unknown("the driver's machines", &error)),
+        };
+        let found: Vec<Object> = found.iter().map(|one| machine_document(one, &driver)).collect();
+        if let Some(error) = driver_in_use(&driver.name(), &found) {
+            let detail = format!("{}: delete those clusters or pools first", error.detail);
+            return Err(refused(&write, 422, &[FieldError { detail, ..error }]));
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Lists leave out what every item is.
+fn machine_document(machine: &DynamicObject, driver: &Driver) -> Object {
+    let mut document = serde_json::to_value(machine).unwrap_or_default();
+    document["apiVersion"] = json!(format!("{}/{}", machine::GROUP, machine::VERSION));
+    document["kind"] = json!(driver.machine_kind());
+    Object::from_document(document)
+}

@@ -1,0 +1,152 @@
+//! Where the control plane stands.
+
+use std::collections::BTreeSet;
+
+use api::GenericCondition;
+use api::capi::v1beta2::{Cluster, MachineDeployment};
+use api::catalogue::{annotations, conditions, labels};
+use api::management::v3::Cluster as ManagementCluster;
+use api::names::kubeconfig_secret;
+use api::rke::v1::{RKEControlPlane, RKEControlPlaneStatus};
+use kit::object::Unreadable;
+use kit::{Key, Object, index};
+use planner::{CapiCluster, Epoch, Operation, State};
+
+use super::super::known::{Known, kinds};
+use super::Ground;
+
+pub(super) fn gather(
+    ground: &Ground<'_>,
+    object: &Object,
+    control_plane: &RKEControlPlane,
+    cluster: Option<&Object>,
+) -> Result<State, Unreadable> {
+    let status = control_plane.status.clone().unwrap_or_default();
+    let initialization = status.initialization.as_ref();
+    let has =
+        |type_| GenericCondition::find(&status.conditions, type_).is_some_and(GenericCondition::is_true);
+    let epoch = object.annotation(annotations::HERDSMAN_RENDERING_EPOCH);
+    let name = &control_plane.spec.cluster_name;
+    let kubeconfig = Key::new(object.namespace(), &kubeconfig_secret(name));
+    Ok(State {
+        capi: cluster.map(capi).transpose()?,
+        deleting: object.deleting(),
+        paused: object.annotation(annotations::PAUSED).is_some(),
+        designated_init: object.label(labels::INIT_NODE_MACHINE_ID).unwrap_or_default().into(),
+        initialized: initialization.and_then(|all| all.control_plane_initialized) == Some(true),
+        bootstrapped: has(conditions::BOOTSTRAPPED),
+        agent_connected: is_connected(ground.known, &control_plane.spec.management_cluster_name),
+        spec_is_applied: status.applied_spec.as_ref() == Some(&control_plane.spec),
+        epoch: epoch.and_then(|number| Epoch::from_number(number.parse().ok()?)),
+        epoch_requested: object.annotation(annotations::HERDSMAN_ADOPT_EPOCH) == Some("true"),
+        etcd_wanted: etcd_wanted(ground.known, object.namespace(), name),
+        has_kubeconfig: ground.known.get(&kinds::secrets(), &kubeconfig).is_some(),
+        operations: operations(control_plane, &status),
+    })
+}
+
+fn capi(cluster: &Object) -> Result<CapiCluster, Unreadable> {
+    let view = cluster.view::<Cluster>()?;
+    let initialization = view.status.as_ref().map(|status| status.initialization.clone()).unwrap_or_default();
+    Ok(CapiCluster {
+        infrastructure_provisioned: initialization.infrastructure_provisioned == Some(true),
+        paused: view.spec.paused == Some(true),
+        deleting: cluster.deleting(),
+    })
+}
+
+/// Whether the cluster's agent is connected, by the management cluster's condition.
+fn is_connected(known: &dyn Known, management: &str) -> bool {
+    let found = known.get(&kinds::management_clusters(), &Key::new("", management));
+    let view = found.and_then(|object| object.view::<ManagementCluster>().ok());
+    let status = view.as_ref().and_then(|view| view.status.as_ref());
+    let found = status.and_then(|status| GenericCondition::find(&status.conditions, conditions::CONNECTED));
+    found.is_some_and(GenericCondition::is_true)
+}
+
+/// Etcd machines that MachineDeployments ask for; none if there are no MachineDeployments.
+fn etcd_wanted(known: &dyn Known, namespace: &str, cluster: &str) -> Option<u32> {
+    let all = known.filed(&kinds::deployments(), &index::cluster(namespace, cluster));
+    let views = all.iter().filter(|object| !object.deleting());
+    let views: Vec<_> = views.filter_map(|object| object.view::<MachineDeployment>().ok()).collect();
+    if views.is_empty() {
+        return None;
+    }
+    let etcd = views.iter().filter(|view| {
+        let words = &view.spec.template.metadata.labels;
+        words.get(labels::ETCD_ROLE).is_some_and(|value| value == "true")
+    });
+    Some(etcd.map(|view| u32::try_from(view.spec.replicas.unwrap_or(1)).unwrap_or_default()).sum())
+}
+
+/// Requests that an operation would have to answer and that are not answered.
+fn operations(control_plane: &RKEControlPlane, status: &RKEControlPlaneStatus) -> BTreeSet<Operation> {
+    let spec = &control_plane.spec;
+    let initialized =
+        status.initialization.as_ref().and_then(|all| all.control_plane_initialized) == Some(true);
+    let mut asked = BTreeSet::new();
+    let mut ask = |so: bool, operation| {
+        if so {
+            asked.insert(operation);
+        }
+    };
+    let create = spec.etcd_snapshot_create.as_ref();
+    ask(
+        initialized && create.is_some() && create != status.etcd_snapshot_create.as_ref(),
+        Operation::SnapshotCreate,
+    );
+    let restore = spec.etcd_snapshot_restore.as_ref().filter(|restore| !restore.name.is_empty());
+    ask(restore.is_some() && restore != status.etcd_snapshot_restore.as_ref(), Operation::SnapshotRestore);
+    let certificates = spec.rotate_certificates.as_ref().map(|rotate| rotate.generation);
+    ask(
+        initialized && certificates.is_some_and(|asked| asked != status.certificate_rotation_generation),
+        Operation::RotateCertificates,
+    );
+    let keys = spec.rotate_encryption_keys.as_ref();
+    ask(
+        initialized && keys.is_some() && keys != status.rotate_encryption_keys.as_ref(),
+        Operation::RotateEncryptionKeys,
+    );
+    asked
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_count_until_they_are_answered() {
+        let asked = |spec: serde_json::Value, status: serde_json::Value| {
+            let control_plane = json!({"apiVersion": "rke.cattle.io/v1", "kind": "RKEControlPlane", "spec": spec, "status": status});
+            let control_plane: RKEControlPlane = serde_json::from_value(control_plane).unwrap();
+            let status = control_plane.status.clone().unwrap_or_default();
+            operations(&control_plane, &status).into_iter().collect::<Vec<_>>()
+        };
+        let running = json!({"initialization": {"controlPlaneInitialized": true}});
+        assert_eq!(asked(json!({}), running.clone()), []);
+        assert_eq!(
+            asked(json!({"etcdSnapshotCreate": {"generation": 1}}), running.clone()),
+            [Operation::SnapshotCreate]
+        );
+        assert_eq!(
+            asked(json!({"etcdSnapshotCreate": {"generation": 1}}), json!({})),
+            [],
+            "nothing to save yet"
+        );
+        assert_eq!(asked(json!({"etcdSnapshotRestore": {"name": ""}}), running.clone()), []);
+        assert_eq!(
+            asked(json!({"etcdSnapshotRestore": {"name": "s"}}), json!({})),
+            [Operation::SnapshotRestore],
+            "a cluster that is down is what restores are for"
+        );
+        let rotated =
+            json!({"initialization": {"controlPlaneInitialized": true}, "certificateRotationGeneration": 2});
+        assert_eq!(asked(json!({"rotateCertificates": {"generation": 2}}), rotated.clone()), []);
+        assert_eq!(
+            asked(json!({"rotateCertificates": {"generation": 3}}), rotated),
+            [Operation::RotateCertificates]
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! Machines that register by their own hand: requests become Machines, and nodes that are gone for good take theirs
+//! along.
+//!
+//! What is decided is in [`provisioning::custom`]; here it is gathered for and done.
+
+mod context;
+mod host;
+mod request;
+
+use std::sync::Arc;
+
+use crate::Parts;
+use context::Context;
+
+pub use context::Error;
+
+/// How many objects are looked at at a time.
+const AT_A_TIME: usize = 50;
+
+/// Runs the controllers of requests and of CustomMachines until the future is dropped.
+pub async fn run(parts: Parts) {
+    let context = Context::new(parts);
+    context.ready().await;
+    context::connect(&context);
+    tokio::join!(
+        kit::runner::run(Arc::new(request::Requests(context.clone())), context.requests.clone(), AT_A_TIME),
+        kit::runner::run(Arc::new(host::Hosts(context.clone())), context.hosts.clone(), AT_A_TIME),
+    );
+}

@@ -1,0 +1,110 @@
+//! A host's request becomes a Machine, or finds the one that it has.
+
+use std::sync::Arc;
+
+use ::provisioning::custom::{Existing, Registration, Request, registration};
+use api::capi::v1beta2::{Cluster as CapiCluster, Machine};
+use api::catalogue::labels;
+use api::catalogue::secrets::keys;
+use api::provisioning::v1::Cluster;
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Secret;
+use kit::events::Severity;
+use kit::runner::Controller;
+use kit::{Ended, Key, Object, Turn, index};
+use serde_json::json;
+
+use super::context::{Context, Error, is_request};
+use crate::until;
+
+/// How long a request stays: whoever made it takes it away earlier.
+const STAYS: SignedDuration = SignedDuration::from_mins(1);
+
+/// Looks after requests.
+pub(super) struct Requests(pub(super) Arc<Context>);
+
+impl Controller for Requests {
+    type Error = Error;
+
+    fn name(&self) -> &'static str {
+        "machine request"
+    }
+
+    async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
+        let context = &self.0;
+        let found = context.secrets.get(key).filter(|one| is_request(one) && !one.deleting());
+        let Some(secret) = found else { return Ok(Ended::Gone) };
+        let now = context.now();
+        let made = secret.meta.creation_timestamp.as_ref().map_or(now, |time| time.0);
+        let end = made.saturating_add(STAYS).unwrap_or(made);
+        if now >= end {
+            context.objects.writer().delete(turn, &context.secrets, &secret).await?;
+            return Ok(Ended::Well);
+        }
+        if secret.label(labels::MACHINE_NAME).is_none()
+            && let Some(cluster) = self.cluster(&secret)?
+        {
+            self.answer(turn, &secret, &cluster).await?;
+        }
+        Ok(until(now, Some(end)))
+    }
+}
+
+impl Requests {
+    /// The cluster whose management half's namespace the request is in.
+    fn cluster(&self, secret: &Object) -> Result<Option<Arc<CapiCluster>>, Error> {
+        let context = &self.0;
+        let is_of = |object: &Arc<Object>| {
+            let cluster = object.view::<Cluster>();
+            cluster.is_ok_and(|one| {
+                one.status.as_ref().is_some_and(|one| one.cluster_name == secret.namespace())
+            })
+        };
+        let cluster = context.clusters.all().into_iter().find(is_of);
+        let capi = cluster.and_then(|cluster| context.capi_clusters.get(&cluster.key()));
+        Ok(capi.filter(|one| !one.deleting()).map(|one| one.view()).transpose()?)
+    }
+
+    /// Makes the Machine, unless there is one, and names it on the request.
+    async fn answer(&self, turn: &Turn, secret: &Object, cluster: &CapiCluster) -> Result<(), Error> {
+        let context = &self.0;
+        let data: Arc<Secret> = secret.view()?;
+        let data = data.data.as_ref().and_then(|data| data.get(keys::DATA));
+        let request = match Request::read(data.map(|data| data.0.as_slice()).unwrap_or_default()) {
+            Ok(request) => request,
+            Err(unreadable) => {
+                let (kind, why) = (context.secrets.kind(), unreadable.to_string());
+                context.events.tell(kind, secret, Severity::Warning, "UnreadableRequest", &why).await;
+                return Ok(());
+            }
+        };
+        let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let machines = context.machines.filed(&index::cluster(namespace, name));
+        let machines: Vec<Machine> = machines
+            .iter()
+            .filter_map(|one| one.view::<Machine>().ok())
+            .map(|one| Machine::clone(&one))
+            .collect();
+        let machine = match registration(&request, cluster, Existing { machines: &machines }) {
+            Registration::Known(name) => {
+                let going =
+                    context.machines.get(&Key::new(namespace, &name)).is_none_or(|one| one.deleting());
+                if going {
+                    // A host that was here before is still being taken leave of; it asks again.
+                    return Ok(());
+                }
+                name
+            }
+            Registration::New(objects) => {
+                for object in &objects {
+                    context.objects.create(turn, object).await?;
+                }
+                request.machine_name()
+            }
+        };
+        let labels = json!({labels::MACHINE_NAME: machine, labels::MACHINE_NAMESPACE: namespace});
+        let patch = json!({"metadata": {"labels": labels}});
+        Ok(context.objects.writer().patch(turn, &context.secrets, &secret.key(), patch).await?)
+    }
+}

@@ -1,0 +1,94 @@
+//! Pods of Jobs, as they are written.
+
+use jiff::Timestamp;
+use kit::conditions::seconds;
+use kit::{KindId, Object, owners};
+use serde_json::{Value, json};
+
+/// How much of a program's output stays with its pod; as much as a kubelet keeps.
+const MOST_WORDS: usize = 4096;
+
+/// The pod of a new attempt.
+pub(super) fn pod(job: &Object, suffix: &str) -> Value {
+    let template = &job.document()["spec"]["template"];
+    let owner = owners::reference(&KindId::new("batch", "v1", "Job", "jobs"), job, true);
+    json!({
+        "metadata": {
+            "name": format!("{}-{suffix}", job.name()), "namespace": job.namespace(),
+            "labels": template["metadata"]["labels"], "ownerReferences": [owner],
+        },
+        "spec": template["spec"],
+    })
+}
+
+/// The status of a pod whose program runs.
+pub(super) fn running(pod: &Object, now: Timestamp) -> Value {
+    let now = seconds(now);
+    let ready = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
+    let ready = ready.map(|type_| json!({"type": type_, "status": "True", "lastTransitionTime": now}));
+    json!({
+        "phase": "Running", "startTime": now, "conditions": ready,
+        "containerStatuses": [container(pod, true, json!({"running": {"startedAt": now}}))],
+    })
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) exit_code: i32,
+    /// What it said last.
+    pub(super) words: String,
+}
+
+/// The status of a pod whose program has ended.
+pub(super) fn ended(pod: &Object, end: &End, started: Option<String>, now: Timestamp) -> Value {
+    let now = seconds(now);
+    let (phase, reason) = match end.exit_code {
+        0 => ("Succeeded", "Completed"),
+        _ => ("Failed", "Error"),
+    };
+    let state = json!({"terminated": {
+        "exitCode": end.exit_code, "reason": reason, "message": tail(&end.words),
+        "startedAt": started.map_or_else(|| json!(now), Value::from), "finishedAt": now,
+    }});
+    let over = ["Ready", "ContainersReady"].map(|type_| {
+        let reason = if end.exit_code == 0 { "PodCompleted" } else { "PodFailed" };
+        json!({"type": type_, "status": "False", "reason": reason, "lastTransitionTime": now})
+    });
+    json!({"phase": phase, "conditions": over, "containerStatuses": [container(pod, false, state)]})
+}
+
+fn container(pod: &Object, ready: bool, state: Value) -> Value {
+    let spec = &pod.document()["spec"]["containers"][0];
+    json!({
+        "name": spec["name"], "image": spec["image"], "imageID": "", "ready": ready, "started": ready,
+        "restartCount": 0, "state": state,
+    })
+}
+
+/// The end of a text, from the beginning of a line if there is one.
+fn tail(words: &str) -> &str {
+    let mut from = words.len().saturating_sub(MOST_WORDS);
+    while !words.is_char_boundary(from) {
+        from += 1;
+    }
+    let tail = &words[from..];
+    match (from, tail.split_once('\n')) {
+        (1.., Some((_, whole_lines))) => whole_lines,
+        _ => tail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_text_is_kept_in_whole_lines() {
+        assert_eq!(tail("short"), "short");
+        let long = format!("{}\nlast ä\n", "x".repeat(5000));
+        assert_eq!(tail(&long), "last ä\n");
+        let one = "ä".repeat(5000);
+        assert!(tail(&one).len() <= MOST_WORDS && tail(&one).starts_with('ä'));
+    }
+}

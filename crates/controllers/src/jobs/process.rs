@@ -1,0 +1,224 @@
+//! rancher-machine as a process of ours.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+
+use machine::run::FAILURE;
+use machine::{Command, Output, download};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+
+use super::Settings;
+use super::files::Files;
+
+/// What a Job asks of rancher-machine.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// What its command line means.
+    pub(super) command: &'a Command,
+    /// The driver.
+    pub(super) driver: &'a str,
+    /// Its command line, with paths as they are here.
+    pub(super) words: &'a [String],
+    /// Whom to trust beside the system's authorities, as PEM.
+    pub(super) authorities: &'a str,
+}
+
+/// Runs rancher-machine with a Job's command line. Gives its exit code.
+///
+/// It is not given the Secret with the state, nor a way to it: the state is unpacked in its storage directory.
+pub(super) async fn run(
+    settings: &Settings,
+    job: Asked<'_>,
+    environment: BTreeMap<String, String>,
+    files: &Files,
+    output: &Output,
+) -> i32 {
+    match try_run(settings, job, environment, files, output).await {
+        Ok(code) => code,
+        Err(words) => {
+            output.say(words);
+            FAILURE
+        }
+    }
+}
+
+async fn try_run(
+    settings: &Settings,
+    job: Asked<'_>,
+    environment: BTreeMap<String, String>,
+    files: &Files,
+    output: &Output,
+) -> Result<i32, String> {
+    let binary = settings.rancher_machine.as_deref().ok_or(
+        "there is no rancher-machine here: install it and name it with --machine-binary, or put it on the PATH",
+    )?;
+    let path = search_path(settings, binary, &job, &environment, output).await?;
+    let storage = files.storage();
+    let mut program = tokio::process::Command::new(binary);
+    program
+        .arg("--storage-path")
+        .arg(&storage)
+        .args(arguments(job.words))
+        .env_clear()
+        .env("HOME", &storage)
+        .env("PATH", path)
+        .envs(environment)
+        .current_dir(&storage)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Its own group, so that the plugins that it starts end with it.
+        .process_group(0)
+        .kill_on_drop(true);
+    let mut child = program.spawn().map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+    let group = Group::of(&child);
+    if let Some(pid) = child.id() {
+        let note = format!("{pid} {}", start_of(pid).unwrap_or_default());
+        files.note_process(&note).map_err(|error| format!("cannot write a file: {error}"))?;
+    }
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let ended = async {
+        tokio::join!(say(out, output), say(err, output));
+        child.wait().await
+    };
+    let ended = ended.await;
+    drop(group);
+    match ended {
+        Ok(status) => Ok(status.code().unwrap_or(137)),
+        Err(error) => Err(format!("cannot wait for {}: {error}", binary.display())),
+    }
+}
+
+/// The entry point of rancher-machine's image splits what it is given, so that values may have spaces; it takes the
+/// download out, and we the Secret.
+fn arguments(words: &[String]) -> Vec<String> {
+    let ours = ["--driver-download-url", "--driver-hash", "--secret-namespace", "--secret-name"];
+    let mut all = Vec::new();
+    for word in words {
+        match word.split_once('=').filter(|(flag, _)| flag.starts_with("--")) {
+            Some((flag, _)) if ours.contains(&flag) => {}
+            Some((flag, value)) => all.extend([flag.to_owned(), value.to_owned()]),
+            None => all.push(word.clone()),
+        }
+    }
+    all
+}
+
+/// Where rancher-machine finds itself and the driver, which is downloaded if it is not here.
+async fn search_path(
+    settings: &Settings,
+    binary: &Path,
+    job: &Asked<'_>,
+    environment: &BTreeMap<String, String>,
+    output: &Output,
+) -> Result<String, String> {
+    let own = binary.parent().map(|directory| directory.display().to_string()).unwrap_or_default();
+    let usual = format!("{own}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    let globals = &job.command.globals;
+    if globals.driver_url.is_empty() {
+        return Ok(usual);
+    }
+    output.say(format!("Downloading driver from {}", globals.driver_url));
+    let wanted = download::Wanted {
+        driver: job.driver,
+        url: &globals.driver_url,
+        checksum: &globals.driver_hash,
+        authorities: job.authorities,
+    };
+    let kept = download::provide(&settings.downloads, &wanted, &super::proxies(environment)).await;
+    let kept = kept.map_err(|error| error.to_string())?;
+    Ok(format!("{}:{usual}", kept.display()))
+}
+
+async fn say(stream: Option<impl AsyncRead + Unpin>, output: &Output) {
+    let Some(stream) = stream else { return };
+    let mut lines = BufReader::new(stream).split(b'\n');
+    while let Ok(Some(line)) = lines.next_segment().await {
+        output.say(String::from_utf8_lossy(&line).trim_end());
+    }
+}
+
+/// A group of processes; when it is dropped, they end.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &tokio::process::Child) -> Self {
+        Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            // One that is gone is as good.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Ends the process that an attempt noted, if it still runs and is the very same.
+pub(super) async fn end_noted(files: &Files) {
+    let Some(note) = files.noted_process() else { return };
+    let mut words = note.split_whitespace();
+    let (pid, started) = (words.next().and_then(|pid| pid.parse::<u32>().ok()), words.next());
+    let Some(pid) = pid.filter(|pid| start_of(*pid).as_deref() == started && started.is_some()) else {
+        return;
+    };
+    drop(Group(Pid::from_raw(pid.cast_signed())));
+    // Its files are used next: it has to be gone.
+    while start_of(pid).as_deref() == started {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// When a process started, in the kernel's ticks since it did: that and the number tell it from all others. Nothing of
+/// one that has ended.
+fn start_of(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in brackets and may have anything in it.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    (!["Z", "X"].contains(&state)).then(|| fields.nth(18).map(str::to_owned))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_the_image_s_without_the_secret() {
+        let words = [
+            "--driver-download-url=",
+            "--secret-name=s",
+            "create",
+            "--driver=x",
+            "--x-tag=a b=c",
+            "--x-fast",
+            "m",
+        ];
+        let words = words.map(str::to_owned);
+        assert_eq!(arguments(&words), ["create", "--driver", "x", "--x-tag", "a b=c", "--x-fast", "m"]);
+    }
+
+    #[tokio::test]
+    async fn a_noted_process_ends_and_another_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::of(directory.path(), "u");
+        files.create().unwrap();
+        let sleeper = || {
+            let mut command = tokio::process::Command::new("sleep");
+            command.arg("600").process_group(0).kill_on_drop(true).spawn().unwrap()
+        };
+        let (mut one, mut other) = (sleeper(), sleeper());
+        let pid = one.id().unwrap();
+        files.note_process(&format!("{} 1", other.id().unwrap())).unwrap();
+        end_noted(&files).await;
+        assert!(other.try_wait().unwrap().is_none(), "it started at another time: it is not the one");
+        files.note_process(&format!("{pid} {}", start_of(pid).unwrap())).unwrap();
+        let (_, status) = tokio::join!(end_noted(&files), one.wait());
+        assert_eq!(status.unwrap().code(), None, "killed");
+        other.kill().await.unwrap();
+    }
+}

@@ -1,0 +1,156 @@
+//! Clusters as users ask for them: everything that stands behind one is rendered, kept up to date, and goes with it.
+//!
+//! What is decided is in crate [`provisioning`]; here it is gathered for and done.
+
+mod act;
+mod context;
+mod diagnosis;
+mod gather;
+mod registration;
+mod remove;
+mod wiring;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::names;
+use kit::runner::Controller;
+use kit::{Ended, Key, Object, Turn};
+use provisioning::graph::Hold;
+use provisioning::status::{self, Pass};
+
+use crate::Parts;
+use act::Failure;
+use context::Context;
+use gather::Seen;
+
+pub use context::Error;
+
+/// How many clusters are looked at at a time.
+const AT_A_TIME: usize = 50;
+
+/// How often a cluster is looked at whose silence means something: nobody tells of what does not happen.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// The server's own cluster, which is nobody's to provision: namespace and name.
+const LOCAL: (&str, &str) = ("fleet-local", "local");
+
+/// Runs the controllers of clusters and their registration tokens until the future is dropped.
+pub async fn run(parts: Parts) {
+    let mut server = parts.server.clone();
+    let context = Context::new(parts);
+    context.ready().await;
+    wiring::connect(&context);
+    let commands = async {
+        // Commands carry our own address.
+        while server.changed().await.is_ok() {
+            context.known.tokens.all().iter().for_each(|token| context.tokens.add(token.key()));
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::join!(
+        kit::runner::run(Arc::new(Clusters(context.clone())), context.clusters.clone(), AT_A_TIME),
+        kit::runner::run(Arc::new(registration::Tokens(context.clone())), context.tokens.clone(), AT_A_TIME),
+        commands,
+    );
+}
+
+/// Looks after provisioning clusters.
+struct Clusters(Arc<Context>);
+
+impl Controller for Clusters {
+    type Error = Error;
+
+    fn name(&self) -> &'static str {
+        "provisioning cluster"
+    }
+
+    async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
+        let context = &self.0;
+        let local = (key.namespace.as_str(), key.name.as_str()) == LOCAL;
+        let Some(object) = context.known.clusters.get(key).filter(|_| !local) else {
+            context.told.forget(key);
+            return Ok(Ended::Gone);
+        };
+        let ended = match object.deleting() {
+            true => remove::look(context, turn, &object).await,
+            false => self.look(turn, object).await,
+        };
+        match ended {
+            // What was decided is out of date, and nothing is wrong.
+            Err(error) if error.is_conflict() => Ok(Ended::Again(Duration::ZERO)),
+            other => other,
+        }
+    }
+}
+
+impl Clusters {
+    /// One look at a cluster that stays.
+    async fn look(&self, turn: &Turn, object: Arc<Object>) -> Result<Ended, Error> {
+        let context = &self.0;
+        let seen = gather::cluster(context, object).await?;
+        let prepared = act::prepare(context, turn, &seen).await;
+        if matches!(prepared, Ok(true)) {
+            return Ok(Ended::Again(Duration::ZERO));
+        }
+        if seen.cluster.status.as_ref().is_none_or(|status| status.cluster_name.is_empty()) {
+            act::name(context, turn, &seen).await?;
+            return Ok(Ended::Again(Duration::ZERO));
+        }
+        act::management(context, turn, &seen).await?;
+        let rendered = match prepared {
+            Ok(_) => act::render(context, turn, &seen).await,
+            Err(failure) => Err(failure),
+        };
+        let diagnosis = diagnosis::of(context, &seen).await;
+        let waits = diagnosis.as_ref().map(|one| one.waits.as_slice()).unwrap_or_default();
+        self.say(turn, &seen, &rendered, waits).await?;
+        if let Err(Failure::Error(error)) = rendered {
+            return Err(error);
+        }
+        Ok(if diagnosis?.pending { Ended::Again(LOOK_AGAIN) } else { Ended::Well })
+    }
+
+    /// Says how the cluster stands: on itself, on its management half, and by events.
+    async fn say(
+        &self,
+        turn: &Turn,
+        seen: &Seen,
+        rendered: &Result<(), Failure>,
+        waits: &[provisioning::Wait],
+    ) -> Result<(), Error> {
+        let context = &self.0;
+        let hold = match rendered {
+            Ok(()) => Ok(()),
+            Err(Failure::Hold(hold)) => Err(hold),
+            // It is tried again at once; what was said before stays said.
+            Err(Failure::Error(_)) => return Ok(()),
+        };
+        let mut told = waits.to_vec();
+        if let Err(Hold::Waiting(wait)) = hold {
+            told.insert(0, wait.clone());
+        }
+        let known = &context.known;
+        context.told.tell(&context.events, known.clusters.kind(), &seen.object, &told).await;
+        let now = context.stamp();
+        let pass = Pass {
+            graph: hold,
+            control_plane: seen.control_plane.as_deref(),
+            waits,
+            management: seen.management.as_ref().and_then(|(_, one)| one.status.as_ref()),
+            now: &now,
+        };
+        let name = seen.cluster.status.as_ref().map(|one| one.cluster_name.clone()).unwrap_or_default();
+        let mut after = status::cluster(&seen.cluster, &name, pass);
+        if seen.has_kubeconfig {
+            after.client_secret_name = names::kubeconfig_secret(seen.object.name());
+        }
+        context.objects.set_status(turn, &known.clusters, &seen.object, &after).await?;
+        if let (Some((object, management)), Some(control_plane)) = (&seen.management, &seen.control_plane) {
+            let before = management.status.clone().unwrap_or_default();
+            let after = status::management(&before, control_plane, &now);
+            context.objects.set_status(turn, &known.management, object, &after).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! What is done for a cluster that stays.
+
+use std::sync::Arc;
+
+use api::Tracked;
+use api::catalogue::settings;
+use api::names;
+use api::provisioning::v1::Cluster;
+use kit::{Key, Object, Turn};
+use provisioning::graph::applied::{CLUSTER_SET, Owner};
+use provisioning::graph::difference::{Existing, difference};
+use provisioning::graph::schema;
+use provisioning::graph::{self, Graph, Hold, Refusal};
+use provisioning::management::{self, Images};
+use provisioning::object::Id;
+use provisioning::restore::{self, Settings};
+use provisioning::{Code, Wait, removal};
+use serde_json::json;
+
+use super::context::{Context, Error};
+use super::gather::{self, Seen};
+use crate::objects::{self, document};
+
+/// Writes on the cluster itself what has to be there before anything else is made: finalizers, the fields of drivers,
+/// settings that go back with a snapshot. Gives whether something was written.
+///
+/// # Errors
+/// If it cannot be written, or a snapshot is waited for.
+pub(super) async fn prepare(context: &Context, turn: &Turn, seen: &Seen) -> Result<bool, Failure> {
+    let document = seen.object.document().clone();
+    let shape = |problem| Error::Shape { what: graph::identity(&seen.cluster).to_string(), problem };
+    let mut edit: Tracked<Cluster> = Tracked::from_document(document).map_err(shape)?;
+    let missing = removal::missing_finalizers(&seen.cluster);
+    if !missing.is_empty() {
+        let all = edit.metadata.finalizers.get_or_insert_default();
+        all.extend(missing.into_iter().map(str::to_owned));
+    }
+    for (pool, text) in schema::missing(&seen.cluster, &seen.schemas) {
+        if let Some(config) = &mut edit.spec.rke_config {
+            config.machine_pools[pool].dynamic_schema_spec = text;
+        }
+    }
+    match restore::settings(&seen.cluster, seen.control_plane.as_deref(), seen.snapshot.as_deref()) {
+        Settings::AsTheyAre => {}
+        Settings::Rewrite(spec) => edit.spec = *spec,
+        Settings::Waiting(wait) => return Err(Failure::Hold(Hold::Waiting(wait))),
+    }
+    let Some(mut patch) = edit.merge_patch().map_err(shape)? else { return Ok(false) };
+    // Lists are written whole: not over what somebody else wrote meanwhile.
+    patch["metadata"]["resourceVersion"] = json!(seen.object.meta.resource_version);
+    let writer = context.objects.writer();
+    writer.patch(turn, &context.known.clusters, &seen.object.key(), patch).await.map_err(Error::from)?;
+    Ok(true)
+}
+
+/// Gives the cluster the name of its management half, before that is made: a name that is lost is an object that nobody
+/// finds again.
+pub(super) async fn name(context: &Context, turn: &Turn, seen: &Seen) -> Result<(), Error> {
+    let fresh = context.with_entropy(|entropy| names::management_cluster(entropy));
+    let mut status = seen.cluster.status.clone().unwrap_or_default();
+    status.cluster_name = management::name(&seen.cluster, &fresh);
+    Ok(context.objects.set_status(turn, &context.known.clusters, &seen.object, &status).await?)
+}
+
+/// Makes the management half as it should be.
+pub(super) async fn management(context: &Context, turn: &Turn, seen: &Seen) -> Result<(), Error> {
+    let name = seen.cluster.status.as_ref().map(|status| status.cluster_name.clone()).unwrap_or_default();
+    let text = |setting| context.settings.text(setting);
+    let (agent, auth, registry) =
+        (text(settings::AGENT_IMAGE), text(settings::AUTH_IMAGE), text(settings::SYSTEM_DEFAULT_REGISTRY));
+    let images = Images { agent: &agent, auth: &auth, registry: &registry };
+    let wanted = management::objects(&seen.cluster, &name, images);
+    let known = &context.known;
+    let there = [
+        known.management.get(&Key::new("", &name)),
+        known.namespaces.get(&Key::new("", &name)),
+        known.tokens.get(&Key::new(&name, names::DEFAULT_REGISTRATION_TOKEN)),
+    ];
+    let there: Vec<provisioning::Object> = there.iter().flatten().map(|object| document(object)).collect();
+    let owner = Owner { set: management::SET, object: graph::identity(&seen.cluster) };
+    let existing = Existing { objects: &there, referred: &Default::default() };
+    for change in difference(&owner, &wanted, existing)? {
+        context.objects.apply(turn, &change).await?;
+    }
+    Ok(())
+}
+
+/// Why a graph is not in place.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Something is missing, or cannot be: the status says so.
+    Hold(Hold),
+    /// Something went wrong: it is tried again.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+impl From<objects::Error> for Failure {
+    fn from(error: objects::Error) -> Self {
+        Failure::Error(error.into())
+    }
+}
+
+/// Renders the cluster's objects and makes what is there into them.
+pub(super) async fn render(context: &Arc<Context>, turn: &Turn, seen: &Seen) -> Result<(), Failure> {
+    let graph = graph::render(&seen.facts()).map_err(Failure::Hold)?;
+    adopt(context, turn, &graph).await?;
+    let key = seen.object.key();
+    let there = gather::existing(context, &key, &graph.objects).await?;
+    let existing = Existing { objects: &there, referred: &gather::referred(context, &key) };
+    let owner = Owner { set: CLUSTER_SET, object: graph::identity(&seen.cluster) };
+    let changes = difference(&owner, &graph.objects, existing)
+        .map_err(|conflict| Failure::Hold(Refusal::Taken(conflict).into()))?;
+    for change in changes {
+        if let Err(error) = context.objects.apply(turn, &change).await {
+            return Err(understood(&owner.object, &change.id(), error));
+        }
+    }
+    Ok(())
+}
+
+/// What the API's refusal of an object means for the cluster.
+fn understood(cluster: &Id, object: &Id, error: objects::Error) -> Failure {
+    match error {
+        objects::Error::NoKind { .. } => Failure::Hold(Hold::Waiting(Wait::new(
+            Code::WaitingForDriverSchema,
+            cluster.to_string(),
+            format!("waiting for the API to know kind {} of {}", object.kind, object.api_version),
+            "activate the node driver; its kinds follow",
+        ))),
+        objects::Error::Write(error) if matches!(error.code(), Some(400 | 403 | 422)) => {
+            let why = error.words();
+            Failure::Hold(Refusal::NotTaken { object: object.to_string(), why }.into())
+        }
+        other => Failure::Error(other.into()),
+    }
+}
+
+/// Makes machine configs the cluster's own, before anything is made from them.
+async fn adopt(context: &Arc<Context>, turn: &Turn, graph: &Graph) -> Result<(), Error> {
+    for adoption in &graph.adoptions {
+        let id = &adoption.config;
+        let cache = context.objects.known(&id.api_version, &id.kind).await?;
+        let found: Option<Arc<Object>> = cache.get(&Key::new(&id.namespace, &id.name));
+        let version = found.and_then(|object| object.meta.resource_version.clone());
+        let metadata = json!({"ownerReferences": adoption.owners, "resourceVersion": version});
+        context.objects.patch(turn, id, json!({"metadata": metadata})).await?;
+    }
+    Ok(())
+}

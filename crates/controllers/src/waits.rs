@@ -1,0 +1,73 @@
+//! Waits become events: each once, as long as it lasts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use kit::events::{Events, Severity};
+use kit::{Key, KindId, Object};
+use provisioning::{Code, Wait};
+
+/// What was told of which object, so that a wait whose words change (minutes, counts) is not told again.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<BTreeMap<Key, BTreeSet<(Code, String)>>>);
+
+impl Told {
+    /// Tells of the waits that were not there at the last look.
+    pub(crate) async fn tell(&self, events: &Events, kind: &KindId, object: &Object, waits: &[Wait]) {
+        for wait in self.news(&object.key(), waits) {
+            tracing::debug!(kind = kind.kind, object = %object.key(), code = %wait.code, "{wait}");
+            if is_momentary(wait.code) {
+                continue;
+            }
+            let message = wait.to_string();
+            events.tell(kind, object, Severity::Warning, wait.code.as_str(), &message).await;
+        }
+    }
+
+    /// The object is gone.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    fn news<'a>(&self, key: &Key, waits: &'a [Wait]) -> Vec<&'a Wait> {
+        let now: BTreeSet<(Code, String)> =
+            waits.iter().map(|wait| (wait.code, wait.subject.clone())).collect();
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = told.insert(key.clone(), now).unwrap_or_default();
+        waits.iter().filter(|wait| !before.contains(&(wait.code, wait.subject.clone()))).collect()
+    }
+}
+
+/// Waits that every object passes through in moments: conditions and logs have them, an event each would only hide the
+/// others.
+fn is_momentary(code: Code) -> bool {
+    matches!(
+        code,
+        Code::WaitingForManagementCluster
+            | Code::WaitingForFinalizer
+            | Code::WaitingForMachine
+            | Code::WaitingForCluster
+            | Code::WaitingForInfrastructure
+            | Code::WaitingForToken
+            | Code::WaitingForBootstrapData
+            | Code::InfrastructureClusterNotReady
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_news_once_until_it_was_gone() {
+        let told = Told::default();
+        let key = Key::new("n", "c");
+        let minutes = |minutes| {
+            [Wait::new(Code::NodeNotRegistered, "Machine n/m", format!("since {minutes} minutes"), "look")]
+        };
+        assert_eq!(told.news(&key, &minutes(10)).len(), 1);
+        assert_eq!(told.news(&key, &minutes(11)).len(), 0, "other words, the same wait");
+        assert_eq!(told.news(&key, &[]).len(), 0);
+        assert_eq!(told.news(&key, &minutes(1)).len(), 1, "it came back");
+    }
+}

@@ -1,0 +1,226 @@
+//! What happens to clusters.
+
+use serde_json::json;
+
+use crate::world::{World, story};
+
+const ALL: &[&str] = &["etcd", "control-plane", "worker"];
+const SERVER: &[&str] = &["etcd", "control-plane"];
+const WORKER: &[&str] = &["worker"];
+const VERSION: &str = "v1.33.5+k3s1";
+
+#[test]
+fn one_machine_becomes_a_cluster_and_rests() {
+    story(|| async {
+        let mut world = World::new(1).await;
+        world.cluster("c", VERSION, json!({})).await;
+        world.machine("c", "m1", ALL).await;
+        world.reconciled("c").await;
+        let kubeconfig = world.get("Secret", "c-kubeconfig").await;
+        assert_eq!(kubeconfig["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"], "c");
+        let machine = world.get("Machine", "m1").await;
+        assert_eq!(machine["status"]["nodeRef"]["name"], "m1", "{}", machine["status"]);
+        assert_eq!(machine["metadata"]["annotations"]["herdsman.io/machine-uid"], machine["metadata"]["uid"]);
+        world.sleep(60).await;
+        let before = world.revisions();
+        world.faults.log.lock().unwrap().clear();
+        world.sleep(300).await;
+        let written = world.faults.log.lock().unwrap().clone();
+        assert_eq!(world.revisions(), before, "nothing is written at rest: {written:?}");
+        assert!(world.waits.counts().is_empty(), "{:?}", world.waits.counts());
+    });
+}
+
+/// Three servers and two workers.
+async fn five(seed: u64, more: serde_json::Value) -> World {
+    let mut world = World::new(seed).await;
+    world.cluster("c", VERSION, more).await;
+    for name in ["s1", "s2", "s3"] {
+        world.machine("c", name, SERVER).await;
+    }
+    for name in ["w1", "w2"] {
+        world.machine("c", name, WORKER).await;
+    }
+    world.reconciled("c").await;
+    world
+}
+
+fn drained() -> serde_json::Value {
+    let options = json!({"enabled": true, "force": true, "deleteEmptyDirData": true});
+    json!({"spec": {"upgradeStrategy": {"controlPlaneDrainOptions": options, "workerDrainOptions": options}}})
+}
+
+fn restarts(world: &World) -> Vec<(String, u32, u32)> {
+    let truth = world.truth.lock().unwrap();
+    truth.machines.iter().map(|(name, one)| (name.clone(), one.restarts, one.rude)).collect()
+}
+
+async fn versions(world: &World) -> Vec<String> {
+    let nodes = world.nodes().list(&Default::default()).await.unwrap().items;
+    let text =
+        |node: &kube::api::DynamicObject| node.data["status"]["nodeInfo"]["kubeletVersion"].to_string();
+    nodes.iter().map(text).collect()
+}
+
+#[test]
+fn a_cluster_of_five_is_made_grows_changes_and_goes() {
+    story(|| async {
+        let mut world = five(2, drained()).await;
+        {
+            let truth = world.truth.lock().unwrap();
+            assert_eq!((truth.members.len(), truth.started, truth.machines.len()), (3, 1, 5));
+        }
+        assert!(restarts(&world).iter().all(|(_, restarts, _)| *restarts == 0), "{:?}", restarts(&world));
+        let uids = |machines: Vec<serde_json::Value>| -> Vec<String> {
+            machines.iter().map(|machine| machine["metadata"]["uid"].to_string()).collect()
+        };
+        let before = uids(world.list("Machine").await);
+
+        // A pod that has to go before its node restarts.
+        let pods: kube::Api<k8s_openapi::api::core::v1::Pod> =
+            kube::Api::default_namespaced(world.downstream());
+        let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "w1", "containers": [{"name": "c", "image": "i"}]}});
+        pods.create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+
+        let change = json!({"spec": {"machineGlobalConfig": {"debug": true}}});
+        world.patch("RKEControlPlane", "c", change).await;
+        world.reconciled("c").await;
+        for (name, restarts, rude) in restarts(&world) {
+            assert_eq!((restarts, rude), (1, 0), "{name}: once, and nobody's pods are disturbed");
+        }
+        assert!(pods.get_opt("p").await.unwrap().is_none(), "the pod was evicted");
+        let cordoned = world.nodes().list(&Default::default()).await.unwrap();
+        assert!(cordoned.items.iter().all(|node| node.data["spec"]["unschedulable"] != true));
+
+        world.patch("RKEControlPlane", "c", json!({"spec": {"kubernetesVersion": "v1.34.2+k3s1"}})).await;
+        world.reconciled("c").await;
+        assert!(versions(&world).await.iter().all(|version| version == "\"v1.34.2+k3s1\""));
+        assert_eq!(uids(world.list("Machine").await), before, "managed, not replaced");
+
+        world.machine("c", "w3", WORKER).await;
+        world.reconciled("c").await;
+        world.delete("Machine", "w3").await;
+        world.gone("Machine", "w3").await;
+
+        world.delete("Cluster", "c").await;
+        world.gone("Cluster", "c").await;
+        world.gone("RKEControlPlane", "c").await;
+        for kind in ["Machine", "RKEBootstrap", "CustomMachine"] {
+            assert_eq!(world.list(kind).await, Vec::<serde_json::Value>::new(), "{kind}");
+        }
+        world.sleep(120).await;
+        let left: Vec<_> =
+            world.list("Secret").await.iter().map(|one| one["metadata"]["name"].to_string()).collect();
+        assert_eq!(left, Vec::<String>::new(), "every Secret goes with its owner");
+        assert!(world.waits.counts().is_empty(), "{:?}", world.waits.counts());
+    });
+}
+
+#[test]
+fn etcd_machines_go_one_at_a_time_and_never_the_quorum() {
+    story(|| async {
+        let mut world = five(3, json!({})).await;
+        // The one that started the cluster, and another: both at once.
+        world.machine("c", "s4", SERVER).await;
+        world.reconciled("c").await;
+        world.delete("Machine", "s1").await;
+        world.delete("Machine", "s2").await;
+        world.gone("Machine", "s1").await;
+        world.gone("Machine", "s2").await;
+        world.reconciled("c").await;
+        let truth = world.truth.lock().unwrap();
+        assert_eq!(truth.members.iter().map(String::as_str).collect::<Vec<_>>(), ["s3", "s4"]);
+        assert_eq!(truth.wrong, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_dead_member_is_removed_while_the_others_hold_the_quorum() {
+    story(|| async {
+        let world = five(4, json!({})).await;
+        world.truth.lock().unwrap().dead.insert("s2".into());
+        // Nobody on it answers any more, and its node is not heard of.
+        let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}});
+        let lost = kube::api::Patch::Merge(lost);
+        world.nodes().patch_status("s2", &Default::default(), &lost).await.unwrap();
+        world.delete("Machine", "s2").await;
+        world.gone("Machine", "s2").await;
+        world.reconciled("c").await;
+        assert_eq!(world.truth.lock().unwrap().members.len(), 2);
+    });
+}
+
+#[test]
+fn a_restart_at_any_moment_changes_nothing() {
+    story(|| async {
+        let mut world = World::new(5).await;
+        world.cluster("c", VERSION, drained()).await;
+        for name in ["s1", "s2", "s3"] {
+            world.machine("c", name, SERVER).await;
+        }
+        world.machine("c", "w1", WORKER).await;
+        // Odd moments: some within a look, some between two writes of one.
+        for round in 0..60u64 {
+            tokio::time::sleep(std::time::Duration::from_millis(350 + 137 * (round % 11))).await;
+            world.restart();
+            if round == 30 {
+                world
+                    .patch("RKEControlPlane", "c", json!({"spec": {"machineGlobalConfig": {"debug": true}}}))
+                    .await;
+            }
+        }
+        world.reconciled("c").await;
+        assert_eq!(world.truth.lock().unwrap().started, 1);
+        for (name, restarts, rude) in restarts(&world) {
+            assert!(restarts <= 1 && rude == 0, "{name}: {restarts} {rude}");
+        }
+    });
+}
+
+#[test]
+fn whoever_is_faster_every_time_keeps_nothing_from_happening() {
+    story(|| async {
+        let mut world = World::new(6).await;
+        world.faults.conflicts.store(true, std::sync::atomic::Ordering::Relaxed);
+        world.cluster("c", VERSION, drained()).await;
+        for name in ["s1", "s2", "s3"] {
+            world.machine("c", name, SERVER).await;
+        }
+        world.machine("c", "w1", WORKER).await;
+        world.reconciled("c").await;
+        world.patch("RKEControlPlane", "c", json!({"spec": {"machineGlobalConfig": {"debug": true}}})).await;
+        world.reconciled("c").await;
+        world.delete("Machine", "s1").await;
+        world.gone("Machine", "s1").await;
+        world.reconciled("c").await;
+        assert_eq!(world.truth.lock().unwrap().started, 1);
+        for (name, restarts, rude) in restarts(&world).iter().filter(|(name, ..)| name != "s1") {
+            assert!(*restarts <= 2 && *rude == 0, "{name}: {restarts} {rude}");
+        }
+    });
+}
+
+#[test]
+fn a_plan_that_fails_is_tried_again_and_said() {
+    story(|| async {
+        let mut world = World::new(7).await;
+        world.truth.lock().unwrap().failures.insert("m1".into(), 2);
+        world.cluster("c", VERSION, json!({})).await;
+        world.machine("c", "m1", ALL).await;
+        world
+            .until(120, "the failure is said", async || {
+                let machine = world.get("Machine", "m1").await;
+                let listed = machine["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                let found =
+                    listed.iter().find(|one| one["type"] == "PlanApplied").cloned().unwrap_or_default();
+                match found["status"] == "False" && found["message"].to_string().contains("k3s.service") {
+                    true => Ok(()),
+                    false => Err(machine["status"].to_string()),
+                }
+            })
+            .await;
+        let events = world.list("Event").await;
+        assert!(events.iter().any(|event| event["reason"] == "PlanFailed"), "{events:?}");
+        world.reconciled("c").await;
+    });
+}

@@ -1,0 +1,13 @@
+//! The controllers of clusters, infrastructure, bootstrap and hosts beside Cluster API's, on the embedded server, in
+//! simulated time, with a small stand-in for everything that is not there.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod admission;
+mod cluster;
+mod custom;
+mod kubernetes;
+mod native;
+mod provider;
+mod providers;
+mod world;

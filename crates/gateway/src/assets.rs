@@ -1,0 +1,219 @@
+//! Scripts and programs for nodes.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use api::rke::v1::RKEControlPlaneSpec;
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue};
+use http::{Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use provisioning::bootstrap::Server;
+use provisioning::bootstrap::script;
+use sha2::{Digest as _, Sha256};
+use tokio::fs::File;
+use tokio::io::AsyncRead;
+
+use crate::body::{self, Body};
+use crate::gateway::Public;
+
+/// The installer of the node agent.
+pub const INSTALL: &str = include_str!("../../agent/install/install.sh");
+/// What removes it.
+pub const UNINSTALL: &str = include_str!("../../agent/install/uninstall.sh");
+
+/// A file goes out in pieces of this size.
+const PIECE: usize = 64 * 1024;
+
+/// What nodes may download.
+#[derive(Clone, Debug, Default)]
+pub struct Assets {
+    directories: Vec<PathBuf>,
+}
+
+/// The SHA-256 of what `/cacerts` answers, in hex; empty if that is nothing.
+pub fn ca_checksum(trusted: &str) -> String {
+    match trusted {
+        "" => String::new(),
+        trusted => Sha256::digest(trusted).iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+/// The install script for a host, with everything but its token and its roles.
+pub fn install_script(public: &Public) -> String {
+    let checksum = ca_checksum(&public.ca_certificates);
+    let server = Server {
+        url: &public.url,
+        ca_checksum: &checksum,
+        offers_agent: true,
+        installer: INSTALL,
+        ..Server::default()
+    };
+    script::linux(&server, &RKEControlPlaneSpec::default(), "")
+}
+
+/// Whether a name is one of a file in a directory, and of no other place.
+fn is_file_name(name: &str) -> bool {
+    let safe = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(safe)
+}
+
+impl Assets {
+    /// Programs from these directories; the first that has one gives it.
+    pub fn new(directories: Vec<PathBuf>) -> Self {
+        Assets { directories }
+    }
+
+    /// Whether there is an agent to download, for any architecture.
+    pub fn offer_agent(&self) -> bool {
+        ["amd64", "arm64", "arm", "s390x"]
+            .iter()
+            .any(|arch| self.find(&format!("rancher-system-agent-{arch}")).is_some())
+    }
+
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        self.directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file())
+    }
+
+    /// Answers a request for a file.
+    pub(crate) async fn answer(&self, name: &str) -> Response<Body> {
+        if name == "system-agent-uninstall.sh" && self.find(name).is_none() {
+            return body::answer(StatusCode::OK, "text/x-shellscript; charset=utf-8", UNINSTALL);
+        }
+        if !is_file_name(name) {
+            return missing(name);
+        }
+        match self.find(name) {
+            Some(path) => send(&path, name).await,
+            None => missing(name),
+        }
+    }
+}
+
+fn missing(name: &str) -> Response<Body> {
+    let words = format!(
+        "this server has no {name:?}: agents for nodes are looked for beside the server's own program and in the directory that it is given; `cargo xtask dist` builds them"
+    );
+    body::text(StatusCode::NOT_FOUND, words)
+}
+
+async fn send(path: &Path, name: &str) -> Response<Body> {
+    let opened = async {
+        let file = File::open(path).await?;
+        let length = file.metadata().await?.len();
+        Ok::<_, std::io::Error>((file, length))
+    };
+    match opened.await {
+        Ok((file, length)) => {
+            let mut response =
+                Response::new(Body::stream(Sending { file, left: length, piece: BytesMut::new() }));
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_LENGTH, length.into());
+            headers.insert("content-type", HeaderValue::from_static("application/octet-stream"));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            response
+        }
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "an asset cannot be read");
+            missing(name)
+        }
+    }
+}
+
+/// A file that is being sent.
+struct Sending {
+    file: File,
+    left: u64,
+    piece: BytesMut,
+}
+
+impl http_body::Body for Sending {
+    type Data = Bytes;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        if this.left == 0 {
+            return Poll::Ready(None);
+        }
+        let wanted = usize::try_from(this.left).unwrap_or(PIECE).min(PIECE);
+        this.piece.resize(wanted, 0);
+        let mut buffer = tokio::io::ReadBuf::new(&mut this.piece);
+        match Pin::new(&mut this.file).poll_read(context, &mut buffer) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+            Poll::Ready(Ok(())) => {
+                let read = buffer.filled().len();
+                if read == 0 {
+                    return Poll::Ready(Some(Err("the file was cut short".into())));
+                }
+                this.left -= read as u64;
+                Poll::Ready(Some(Ok(Frame::data(this.piece.split_to(read).freeze()))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[test]
+    fn names_of_files_lead_nowhere_else() {
+        for (name, is) in [
+            ("rancher-system-agent-amd64", true),
+            ("rancher-system-agent-amd64.sha256", true),
+            ("..", false),
+            ("../x", false),
+            ("a/b", false),
+            (".hidden", false),
+            ("", false),
+            ("a%2fb", false),
+        ] {
+            assert_eq!(is_file_name(name), is, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn files_are_sent_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..200_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+        std::fs::write(directory.path().join("rancher-system-agent-amd64"), &content).unwrap();
+        let assets = Assets::new(vec!["/nowhere".into(), directory.path().into()]);
+        assert!(assets.offer_agent());
+        let answer = assets.answer("rancher-system-agent-amd64").await;
+        assert_eq!(answer.headers()[CONTENT_LENGTH], "200000");
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), content);
+        for missing in ["rancher-system-agent-arm64", "../x"] {
+            assert_eq!(assets.answer(missing).await.status(), StatusCode::NOT_FOUND);
+        }
+        let uninstall = assets.answer("system-agent-uninstall.sh").await;
+        assert_eq!(uninstall.into_body().collect().await.unwrap().to_bytes(), UNINSTALL);
+    }
+
+    #[test]
+    fn the_script_knows_its_server() {
+        let public = Public { url: "https://herd.example.com".into(), ca_certificates: "PEM\n".into() };
+        let script = install_script(&public);
+        assert!(script.starts_with("#!"));
+        assert!(script.contains("CATTLE_SERVER='https://herd.example.com'"));
+        assert!(script.contains("CATTLE_AGENT_BINARY_BASE_URL='https://herd.example.com/assets'"));
+        assert!(script.contains(&format!("CATTLE_CA_CHECKSUM='{}'", ca_checksum("PEM\n"))));
+        assert!(!script.contains("\nCATTLE_TOKEN='") && script.contains("main \"$@\""));
+        assert_eq!(ca_checksum(""), "");
+    }
+}

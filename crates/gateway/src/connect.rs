@@ -1,0 +1,327 @@
+//! Registration of nodes: a host introduces itself with a token, and gets the way to its plan.
+//!
+//! A machine that Herdsman made has a token of its own; a host that somebody else brings has the token of the cluster, and becomes
+//! a machine by a request that a controller answers. Either way it ends at one plan Secret and a token for exactly that.
+
+mod info;
+mod refusal;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use api::Kind as _;
+use api::capi::v1beta2::Machine;
+use api::catalogue::secrets::{keys, types};
+use api::catalogue::{annotations, labels};
+use api::names;
+use api::provisioning::v1::Cluster;
+use api::rke::v1::RKEBootstrap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clock::{Clock, Entropy};
+use http::HeaderMap;
+use k8s_openapi::api::core::v1::Secret;
+use kit::{Cache, Caches, Key, KindId, Object};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+
+use crate::book::{self, Book};
+use crate::credential::{self, Credential};
+use crate::headers;
+use crate::issue::{self, MANAGER};
+use crate::waiting::Waiting;
+
+pub use refusal::Refusal;
+
+/// How long a host is kept waiting before it is told to come again: installers give up after 60 s.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// What a node needs to find its plan: the installer writes it down, the agent reads it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// Where the plan is.
+    pub plan: Key,
+    /// The token that reaches it.
+    pub token: String,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// As the installer expects it. `ca` is PEM, empty if every system trusts the server.
+    pub fn document(&self, url: &str, ca: &str) -> Value {
+        json!({
+            "kubeConfig": kubeconfig(url, ca, &self.token),
+            "namespace": self.plan.namespace,
+            "secretName": self.plan.name,
+        })
+    }
+}
+
+/// A kubeconfig whose parts are all called `agent`, as Rancher's.
+fn kubeconfig(url: &str, ca: &str, token: &str) -> String {
+    let ca = match ca {
+        "" => String::new(),
+        ca => format!("    certificate-authority-data: {}\n", STANDARD.encode(ca)),
+    };
+    format!(
+        "apiVersion: v1
+kind: Config
+clusters:
+- name: agent
+  cluster:
+{ca}    server: {url:?}
+users:
+- name: agent
+  user:
+    token: {token:?}
+contexts:
+- name: agent
+  context:
+    cluster: agent
+    user: agent
+current-context: agent
+"
+    )
+}
+
+/// Registers nodes.
+pub struct Registrar {
+    caches: Caches,
+    book: Book,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<Mutex<dyn Entropy>>,
+    waiting: Waiting,
+    secrets: Arc<Cache>,
+    accounts: Arc<Cache>,
+    machines: Arc<Cache>,
+    clusters: Arc<Cache>,
+}
+
+impl std::fmt::Debug for Registrar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registrar").finish_non_exhaustive()
+    }
+}
+
+impl Registrar {
+    /// On what these caches know, with the tokens of a book.
+    pub fn new(caches: Caches, book: Book, clock: Arc<dyn Clock>, entropy: Arc<Mutex<dyn Entropy>>) -> Self {
+        let waiting = Waiting::default();
+        let (secrets, accounts) = (caches.of(&book::secrets()), caches.of(&book::accounts()));
+        let (machines, clusters) = (caches.of(&KindId::of::<Machine>()), caches.of(&KindId::of::<Cluster>()));
+        for cache in [&secrets, &accounts, &machines] {
+            waiting.listen(cache);
+        }
+        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, clusters }
+    }
+
+    /// Whether enough is known to register anybody.
+    pub fn ready(&self) -> bool {
+        self.book.ready() && self.machines.synced() && self.clusters.synced()
+    }
+
+    /// Who introduces itself.
+    async fn introduced(&self, headers: &HeaderMap) -> Result<(String, Credential), Refusal> {
+        let token = headers::bearer(headers).ok_or(Refusal::NoToken)?;
+        let id = headers::machine_id(headers).ok_or(Refusal::NoId)?;
+        if !self.book.wait_ready().await || !self.ready() {
+            return Err(Refusal::NotReady);
+        }
+        match self.book.find(token) {
+            Some(credential) => Ok((id.to_owned(), credential)),
+            None => Err(Refusal::UnknownToken),
+        }
+    }
+
+    /// Registers a host by its headers.
+    ///
+    /// # Guarantees
+    /// The token in what is given reaches the plan of this host's machine and nothing else, and is good when this returns.
+    ///
+    /// # Errors
+    /// Why not, in words for the host's log.
+    pub async fn register(&self, headers: &HeaderMap) -> Result<Connection, Refusal> {
+        let (id, credential) = self.introduced(headers).await?;
+        let patience = tokio::time::timeout(PATIENCE, async {
+            let machine = self.machine(&id, &credential, headers).await?;
+            self.mark(&machine, &id).await?;
+            let plan = self.plan(&machine).await?;
+            let account = plan.name().to_owned();
+            let token = issue::issue(&self.caches, &self.entropy, &plan, &account).await?;
+            self.spend(&credential).await?;
+            issue::forget_unused(&self.caches, &plan).await?;
+            tracing::info!(machine = %machine.key(), "a node has registered");
+            Ok(Connection { plan: plan.key(), token })
+        });
+        patience.await.unwrap_or(Err(Refusal::NotYet))
+    }
+
+    /// The Machine of who introduces itself.
+    async fn machine(
+        &self,
+        id: &str,
+        credential: &Credential,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Object>, Refusal> {
+        match credential {
+            Credential::Bootstrap { account, uid, .. } => self.bootstrapped(account, uid),
+            Credential::Registration { cluster, nodes: true, .. } => {
+                self.requested(cluster, id, headers).await
+            }
+            Credential::Registration { .. } => Err(Refusal::TunnelToken),
+            Credential::Agent(_) => Err(Refusal::AgentToken),
+        }
+    }
+
+    /// The Machine of a bootstrap account.
+    fn bootstrapped(&self, account: &Key, uid: &str) -> Result<Arc<Object>, Refusal> {
+        let account =
+            self.accounts.get(account).filter(|found| found.uid() == uid).ok_or(Refusal::UnknownToken)?;
+        let machine = credential::machine_of(&account, "bootstrap").and_then(|key| self.machines.get(&key));
+        let machine = machine.filter(|machine| !machine.deleting()).ok_or(Refusal::NoMachine)?;
+        let owned = |owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference| {
+            owner.kind == RKEBootstrap::KIND && Some(owner.name.as_str()) == bootstrap_of(&machine)
+        };
+        if account.owners().iter().any(owned) { Ok(machine.clone()) } else { Err(Refusal::NoMachine) }
+    }
+
+    /// The Machine that a host's request becomes.
+    async fn requested(
+        &self,
+        management: &str,
+        id: &str,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Object>, Refusal> {
+        let cluster = self.cluster(management)?;
+        if cluster.document()["spec"]["rkeConfig"].is_null() {
+            return Err(Refusal::TakesNoNodes(cluster.key()));
+        }
+        if cluster.deleting() {
+            return Err(Refusal::ClusterGoes(cluster.key()));
+        }
+        let request = Key::new(management, &names::registered_machine(names::Registrant::Custom, id));
+        self.ask(&request, headers).await?;
+        let answered = || {
+            let secret = self.secrets.get(&request)?;
+            let name = secret.label(labels::MACHINE_NAME)?;
+            let namespace = secret.label(labels::MACHINE_NAMESPACE).unwrap_or(cluster.namespace());
+            Some((Key::new(namespace, name), secret.clone()))
+        };
+        let (machine, secret) = self.waiting.until(&request, answered).await;
+        let found = self.waiting.until(&machine, || self.machines.get(&machine)).await;
+        let api: Api<Secret> = Api::namespaced(self.caches.client().clone(), management);
+        let preconditions = Some(Preconditions { uid: Some(secret.uid().into()), resource_version: None });
+        let options = DeleteParams { preconditions, ..DeleteParams::default() };
+        match api.delete(&request.name, &options).await {
+            Err(error) if !matches!(kit::write::code(&error), Some(404 | 409)) => Err(error.into()),
+            _ => Ok(found),
+        }
+    }
+
+    /// The cluster that a management cluster stands for.
+    fn cluster(&self, management: &str) -> Result<Arc<Object>, Refusal> {
+        let of_management = |cluster: &Arc<Object>| cluster.document()["status"]["clusterName"] == management;
+        let found = self.clusters.all().into_iter().find(of_management);
+        found.ok_or_else(|| Refusal::NoCluster(management.into()))
+    }
+
+    /// Makes the request of a host, unless it is there.
+    async fn ask(&self, request: &Key, headers: &HeaderMap) -> Result<(), Refusal> {
+        if self.secrets.get(request).is_some_and(|secret| !secret.deleting()) {
+            return Ok(());
+        }
+        let said = headers::introduction(headers).to_string();
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": types::MACHINE_REQUEST,
+            "metadata": {"name": request.name, "namespace": request.namespace},
+            "data": {(keys::DATA): STANDARD.encode(said)},
+        });
+        let secret: Secret = serde_json::from_value(secret).map_err(kube::Error::SerdeError)?;
+        let api: Api<Secret> = Api::namespaced(self.caches.client().clone(), &request.namespace);
+        let options = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+        match api.create(&options, &secret).await {
+            Err(error) if kit::write::code(&error) == Some(409) => Ok(()),
+            answer => Ok(answer.map(drop)?),
+        }
+    }
+
+    /// Notes the host's id on its Machine.
+    async fn mark(&self, machine: &Object, id: &str) -> Result<(), Refusal> {
+        if machine.label(labels::MACHINE_ID) == Some(id) {
+            return Ok(());
+        }
+        let api: Api<Machine> = Api::namespaced(self.caches.client().clone(), machine.namespace());
+        let patch = json!({"metadata": {"labels": {(labels::MACHINE_ID): id}}});
+        let options = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        match api.patch(machine.name(), &options, &Patch::Merge(patch)).await {
+            Err(error) if kit::write::code(&error) == Some(404) => Err(Refusal::NoMachine),
+            Err(error) if kit::write::code(&error) == Some(422) => Err(Refusal::BadId),
+            answer => Ok(answer.map(drop)?),
+        }
+    }
+
+    /// The plan Secret of a Machine, once it and its account are there.
+    async fn plan(&self, machine: &Object) -> Result<Arc<Object>, Refusal> {
+        let bootstrap = bootstrap_of(machine).ok_or(Refusal::NoMachine)?;
+        let key = Key::new(machine.namespace(), &names::plan_secret(names::Bootstrap(bootstrap)));
+        let look = || {
+            let account = self.accounts.get(&key)?;
+            let secret = self.secrets.get(&key)?;
+            let ours = credential::machine_of(&account, "plan").is_some_and(|found| found == machine.key());
+            let plan = secret.document()["type"] == types::MACHINE_PLAN && !secret.deleting();
+            (ours && plan).then_some(secret)
+        };
+        Ok(self.waiting.until(&key, look).await)
+    }
+
+    /// A machine's token has done its work: it ends soon.
+    async fn spend(&self, credential: &Credential) -> Result<(), Refusal> {
+        let Credential::Bootstrap { secret, .. } = credential else { return Ok(()) };
+        let now = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let patch = json!({"metadata": {"annotations": {(annotations::LAST_ACCESS_TIMESTAMP): now}}});
+        let api: Api<Secret> = Api::namespaced(self.caches.client().clone(), &secret.namespace);
+        let options = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        match api.patch(&secret.name, &options, &Patch::Merge(patch)).await {
+            Err(error) if kit::write::code(&error) == Some(404) => Ok(()),
+            answer => Ok(answer.map(drop)?),
+        }
+    }
+}
+
+/// The bootstrap object of a Machine.
+fn bootstrap_of(machine: &Object) -> Option<&str> {
+    let reference = &machine.document()["spec"]["bootstrap"]["configRef"];
+    reference["name"].as_str().filter(|_| reference["kind"] == RKEBootstrap::KIND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_what_the_agent_reads() {
+        let connection =
+            Connection { plan: Key::new("fleet-default", "m-machine-plan"), token: "hat_x".into() };
+        let document = connection.document("https://herd.example.com", "-----BEGIN CERTIFICATE-----\n");
+        assert_eq!(
+            (&document["namespace"], &document["secretName"]),
+            (&json!("fleet-default"), &json!("m-machine-plan"))
+        );
+        let text = document["kubeConfig"].as_str().unwrap();
+        let read = agent::kubeconfig::Kubeconfig::parse(text).unwrap();
+        assert_eq!(
+            (read.server.to_string(), read.token.as_deref()),
+            ("https://herd.example.com/".into(), Some("hat_x"))
+        );
+        assert_eq!(read.ca.as_deref(), Some(b"-----BEGIN CERTIFICATE-----\n".as_slice()));
+        assert!(!format!("{connection:?}").contains("hat_x"));
+        let without = connection.document("https://h", "");
+        assert!(!without["kubeConfig"].as_str().unwrap().contains("certificate-authority"));
+    }
+}

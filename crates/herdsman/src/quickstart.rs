@@ -1,0 +1,162 @@
+//! `herdsman quickstart`: the whole product and a first cluster, in one command.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::sync::{Notify, oneshot};
+
+use crate::embedded::{Options, Stop};
+use crate::log;
+use crate::product::{Certificate, Product, Setup};
+use crate::verbs::ask::Ask;
+use crate::verbs::create;
+use crate::verbs::target::NAMESPACE;
+use crate::verbs::{follow, get, kubeconfig, output};
+
+/// What the cluster is called.
+const CLUSTER: &str = "quickstart";
+/// The cluster as `herdsman create cluster` is told.
+const POOLS: [&str; 4] = ["--pool", "servers:3:server", "--pool", "workers:2:worker"];
+/// How long it may take on a slow machine.
+const WITHIN: Duration = Duration::from_secs(600);
+
+/// What can be said on the command line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// End when all nodes are ready, instead of at Ctrl-C
+    #[arg(long)]
+    exit: bool,
+    /// What the machines are
+    #[arg(long, default_value = "sim")]
+    driver: Driver,
+    /// Where everything is kept; by default a directory that goes with the process
+    #[arg(long, value_name = "DIRECTORY")]
+    data_dir: Option<PathBuf>,
+}
+
+/// What machines are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Driver {
+    /// Simulated, in this process
+    Sim,
+}
+
+impl Driver {
+    fn name(self) -> &'static str {
+        match self {
+            Driver::Sim => "sim",
+        }
+    }
+}
+
+/// Runs until Ctrl-C or SIGTERM; with `--exit`, until all nodes are ready.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let temporary;
+    let directory = match &arguments.data_dir {
+        Some(directory) => directory.as_path(),
+        None => {
+            temporary = tempfile::Builder::new().prefix("herdsman-").tempdir()?;
+            temporary.path()
+        }
+    };
+    std::fs::create_dir_all(directory).with_context(|| format!("--data-dir: {}", directory.display()))?;
+    let log = directory.join("herdsman.log");
+    log::start_in(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(start(arguments, directory))
+}
+
+async fn start(arguments: &Arguments, directory: &Path) -> anyhow::Result<()> {
+    let mut stop = Stop::new()?;
+    let product = Product::start(setup(directory)).await?;
+    println!("ready url={} kubeconfig={}", product.url, product.kubeconfig.display());
+    let ask = Ask { client: product.client.clone(), namespace: NAMESPACE.into() };
+    let kubeconfig = product.kubeconfig.clone();
+    let (end, ended) = oneshot::channel::<()>();
+    let keys_changed = Notify::new();
+    let serving = product.run(async { drop(ended.await) }, &keys_changed);
+    let showing = async {
+        let outcome = tokio::select! {
+            biased;
+            () = stop.asked(&keys_changed) => Ok(()),
+            outcome = show(arguments, &ask, &kubeconfig) => outcome,
+        };
+        drop(end);
+        outcome
+    };
+    tokio::join!(serving, showing).1
+}
+
+/// Creates the cluster and shows what comes of it.
+async fn show(arguments: &Arguments, ask: &Ask, admin: &Path) -> anyhow::Result<()> {
+    let there = ask.find(&crate::verbs::kinds::find("cluster")?.id(), CLUSTER).await?;
+    if there.is_none() {
+        println!("creating cluster {CLUSTER}: 3 servers, 2 workers");
+        create(arguments.driver, ask).await?;
+    }
+    follow::follow(ask, CLUSTER, WITHIN).await?;
+    println!("\nthe nodes of {CLUSTER}, through its tunnel:\n");
+    output::print(&nodes(ask).await?)?;
+    if arguments.exit {
+        return Ok(());
+    }
+    let export = format!("export KUBECONFIG={}", admin.display());
+    println!(
+        "\nWhat to try next, in another terminal:\n\
+         \n  {export}\
+         \n  herdsman describe {CLUSTER}\
+         \n  herdsman scale {CLUSTER} --pool workers --replicas 4 --wait\
+         \n  herdsman upgrade {CLUSTER} --kubernetes-version v1.35.0+k3s1 --wait\
+         \n  herdsman kubeconfig {CLUSTER} > {CLUSTER}.yaml && kubectl --kubeconfig {CLUSTER}.yaml get nodes\
+         \n  herdsman explain cluster/{CLUSTER}\
+         \n\nCtrl-C ends everything."
+    );
+    std::future::pending().await
+}
+
+fn setup(directory: &Path) -> Setup {
+    #[derive(clap::Parser)]
+    struct Defaults {
+        #[command(flatten)]
+        options: Options,
+    }
+    Setup {
+        directory: directory.to_owned(),
+        listen: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+        server_url: None,
+        certificate: Certificate::Issued(Vec::new()),
+        rancher_machine: None,
+        assets: Vec::new(),
+        options: Defaults::parse_from(["quickstart"]).options,
+    }
+}
+
+async fn create(driver: Driver, ask: &Ask) -> anyhow::Result<()> {
+    let words = [&["create", CLUSTER, "--driver", driver.name()], &POOLS[..]].concat();
+    let objects = create::objects_of(&words)?;
+    // The driver's kinds are made while the controllers start.
+    let mut tries = 0;
+    while let Err(error) = create::make(ask, &objects).await {
+        tries += 1;
+        if tries > 100 {
+            return Err(error);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+/// The nodes of the cluster, asked for as kubectl would with the cluster's kubeconfig.
+async fn nodes(ask: &Ask) -> anyhow::Result<String> {
+    let text = kubeconfig::fetch(ask, CLUSTER).await?;
+    let read = Kubeconfig::from_yaml(&text).context("the cluster's kubeconfig")?;
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    let there = Ask { client: Client::try_from(config)?, namespace: String::new() };
+    let answer = get::request(&there, "/api/v1/nodes", true).await?;
+    Ok(get::table(&answer, false, false))
+}

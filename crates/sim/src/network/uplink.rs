@@ -1,0 +1,27 @@
+//! Ways out of the simulated network.
+
+use std::io;
+
+use agent::connect::Stream;
+use agent::machine::Later;
+use tokio::net::TcpStream;
+
+/// The way from machines to servers that are not simulated: plain byte streams, TLS is spoken over them.
+pub trait Uplink: Send + Sync {
+    /// A stream to a host and port.
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> Later<'a, io::Result<Box<dyn Stream>>>;
+}
+
+/// The network that this process is in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Internet;
+
+impl Uplink for Internet {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> Later<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+}

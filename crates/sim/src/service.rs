@@ -1,0 +1,64 @@
+//! The agent on a simulated machine: the real one, with what the machine has in place of a system.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use agent::apply::Applier;
+use agent::client::Client;
+use agent::config::{Config, Connection, DEFAULT_PATH};
+use agent::journal::Journal;
+use agent::kubeconfig::Kubeconfig;
+use agent::machine::Machine as Computer;
+use agent::remote::{Remote, Unobserved};
+use agent::watch::Place;
+
+use crate::executor::Shell;
+use crate::images::Installers;
+use crate::machine::Machine;
+use crate::prober::Asks;
+use crate::systemd::AGENT;
+use crate::upstream::Upstream;
+
+/// Runs the agent until it cannot go on. Says why.
+pub(crate) async fn run(machine: &Arc<Machine>) -> String {
+    match follow(machine).await {
+        Ok(never) => match never {},
+        Err(error) => agent::chain(error.as_ref()),
+    }
+}
+
+async fn follow(machine: &Arc<Machine>) -> Result<Infallible, Box<dyn std::error::Error + Send + Sync>> {
+    let root = &machine.root;
+    let config = Config::load(&root.locate(DEFAULT_PATH))?;
+    let connection = Connection::load(&root.locate(&config.connection_info_file))?;
+    let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
+    let place = Place::new(&connection.namespace, &connection.secret).ok_or("no place for a plan")?;
+    let journal = Journal::open(root, &config.state_directory)?;
+    let ground = &machine.ground;
+    let tls = ground.trusts.authority(kubeconfig.ca.as_deref())?;
+    let upstream = Upstream::new(ground.network.clone(), machine.address, &kubeconfig.server, tls);
+    let client = Client::new(Arc::new(upstream), &kubeconfig.server, kubeconfig.token.as_deref())?;
+    let applier = Arc::new(Applier::new(computer(machine), &config));
+    Remote { client, place, applier, journal, observer: Arc::new(Unobserved) }.run().await;
+    Err("the agent ended".into())
+}
+
+/// The machine as the agent sees it.
+fn computer(machine: &Arc<Machine>) -> Computer {
+    let process = machine.faults().next_process();
+    let mut environment = vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())];
+    let more = machine.read(format!("/etc/systemd/system/{AGENT}.env")).unwrap_or_default();
+    let pairs = more.lines().filter_map(|line| line.split_once('='));
+    environment.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let chance = machine.ground.chance.of(&format!("{} agent {process}", machine.name));
+    Computer {
+        root: machine.root.clone(),
+        executor: Arc::new(Shell::new(machine.clone(), process)),
+        images: Arc::new(Installers::new(machine.clone())),
+        prober: Arc::new(Asks::new(machine.clone())),
+        clock: machine.clock.clone(),
+        entropy: Arc::new(Mutex::new(Box::new(chance))),
+        environment,
+        process,
+    }
+}

@@ -1,0 +1,6 @@
+// Pins a native Cluster API provider, for its CRDs: read from the module cache and never copied. See docs/peers.md.
+module herdsman.io/peers/provider-azure
+
+go 1.26.0
+
+require sigs.k8s.io/cluster-api-provider-azure v1.26.0
