@@ -263,12 +263,20 @@ pub(crate) async fn fleet(url: &str, clusters: usize) {
 /// One cluster whose machines are all replaced, some times.
 pub(crate) async fn rollout(url: &str, machines: usize, times: usize) {
     let herd = Herd::start(url).await;
-    herd.cluster("c", machines, json!("25%")).await;
-    herd.deployments_ready(1, machines).await;
+    herd.cluster("c", 0, json!("25%")).await;
+    herd.deployments_ready(1, 0).await;
+    herd.until("Machine", 1, |object| object.document()["status"]["phase"] == "Running").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     herd.writes.take();
-    let (begin, before) = (SystemClock.monotonic(), worked());
     let deployments: Api<DynamicObject> =
         Api::namespaced_with(herd.client.clone(), "default", &ours("MachineDeployment").resource());
+    let scale = Patch::Merge(json!({"spec": {"replicas": machines}}));
+    deployments.patch("c", &PatchParams::default(), &scale).await.unwrap();
+    herd.deployments_ready(1, machines).await;
+    let up = herd.writes.take();
+    println!("measured writes_up_each {:.2} writes", further(&up, machines));
+    told(&up, machines);
+    let (begin, before) = (SystemClock.monotonic(), worked());
     for time in 0..times {
         let version = format!("v1.34.{}", time % 2);
         let patch = json!({"spec": {"template": {"spec": {"version": version}}}});
@@ -286,7 +294,6 @@ pub(crate) async fn rollout(url: &str, machines: usize, times: usize) {
     println!("measured rollout {:.1} s", since(begin) / times as f64);
     println!("measured processor_each {:.3} ms", (worked() - before) * 1000.0 / among as f64);
     let writes = herd.writes.take();
-    println!("measured writes_each {:.2} writes", further(&writes, among));
     println!("measured memory {:.1} MB", resident());
     told(&writes, among);
 }

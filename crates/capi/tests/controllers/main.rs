@@ -44,6 +44,7 @@ mod provider;
 mod removal;
 mod rest;
 mod site;
+mod versions;
 mod world;
 
 /// One scenario, told with one contract.
