@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::verbs::{
     completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, support_bundle, upgrade,
 };
-use crate::{apiserver, backup, crds, explain, log, plan, quickstart, rotate, server, up};
+use crate::{apiserver, backup, crds, explain, log, plan, quickstart, rotate, server, simulate, up};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -21,6 +21,8 @@ pub(crate) struct Cli {
 enum Command {
     /// Run everything on this machine, kept in a directory, until SIGTERM
     Up(Box<up::Arguments>),
+    /// Simulate machines that register as custom nodes of a cluster, until SIGTERM
+    Sim(simulate::Arguments),
     /// Serve a Kubernetes API of its own, kept in a directory, until SIGTERM
     Apiserver(apiserver::Arguments),
     /// Run controllers on a Kubernetes that is there already, until SIGTERM
@@ -84,6 +86,10 @@ impl Cli {
             Command::Up(arguments) => {
                 log::start();
                 up::run(*arguments)
+            }
+            Command::Sim(arguments) => {
+                log::start();
+                simulate::run(&arguments)
             }
             Command::Apiserver(arguments) => {
                 log::start();

@@ -93,9 +93,9 @@ fn text(subject: &str, waits: &[Explained], now: Timestamp) -> String {
 fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     match seconds {
-        ..60 => format!("{seconds}s"),
-        ..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
-        ..86_400 => format!("{}h{}m", seconds / 3_600, seconds % 3_600 / 60),
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{}m", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{}d{}h", seconds / 86_400, seconds % 86_400 / 3_600),
     }
 }

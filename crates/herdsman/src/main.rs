@@ -20,6 +20,7 @@ mod quickstart;
 mod reference;
 mod rotate;
 mod server;
+mod simulate;
 mod simulated;
 mod up;
 mod verbs;

@@ -90,7 +90,6 @@ impl Product {
         let more = More {
             advertised: Some((advertised(address.ip()), address.port())),
             tokens: Some(Arc::new(book.clone())),
-            ..More::default()
         };
         let instance = opened.start(more).await?;
         let user = User { name: OURSELVES.into(), groups: vec![MASTERS.into()], ..User::default() };

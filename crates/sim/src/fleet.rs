@@ -47,6 +47,15 @@ pub async fn muster(world: &World, fleet: &Fleet) -> Result<u32, Error> {
     Ok(made)
 }
 
+/// The checksum of the authority of a server, as the server itself says: for those who trust the way to it.
+///
+/// # Errors
+/// Why it does not answer.
+pub async fn checksum(world: &World, server: &http::Uri) -> Result<String, String> {
+    let ground = &world.0.ground;
+    crate::upstream::checksum(&ground.network, &ground.trusts, server).await
+}
+
 fn name(fleet: &Fleet, number: u32) -> String {
     let prefix = if fleet.prefix.is_empty() { "sim" } else { &fleet.prefix };
     format!("{prefix}-{number}")

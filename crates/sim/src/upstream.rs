@@ -161,18 +161,34 @@ pub(crate) async fn verified(
     if checksum.is_empty() {
         return Ok(way(trusts.authority(None).map_err(wrong)?));
     }
-    let anyone = way(trusts.anyone().map_err(wrong)?);
-    let (status, _, pem) = anyone.get("/cacerts", HeaderMap::new()).await.map_err(Unverified::NoAnswer)?;
-    if status != 200 {
-        return Err(Unverified::NoAnswer(format!("/cacerts answers with status {status}")));
-    }
-    let found: String = Sha256::digest(&pem).iter().map(|byte| format!("{byte:02x}")).collect();
+    let (pem, found) = authority(&way(trusts.anyone().map_err(wrong)?)).await?;
     if found != checksum.to_lowercase() {
         return Err(Unverified::Wrong(format!(
             "the CA at /cacerts has the checksum {found}, not {checksum}"
         )));
     }
     Ok(way(trusts.authority(Some(&pem)).map_err(wrong)?))
+}
+
+/// What a server says of its authority, and the checksum of that. Nobody has vouched for it.
+async fn authority(anyone: &Upstream) -> Result<(Vec<u8>, String), Unverified> {
+    let (status, _, pem) = anyone.get("/cacerts", HeaderMap::new()).await.map_err(Unverified::NoAnswer)?;
+    if status != 200 {
+        return Err(Unverified::NoAnswer(format!("/cacerts answers with status {status}")));
+    }
+    let found = Sha256::digest(&pem).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((pem, found))
+}
+
+/// The checksum of the authority of a server, as the server says; empty if it has none of its own.
+pub(crate) async fn checksum(network: &Network, trusts: &Trusts, server: &Uri) -> Result<String, String> {
+    let config = trusts.anyone().map_err(|error| agent::chain(&error))?;
+    let way = Upstream::new(network.clone(), Ipv4Addr::UNSPECIFIED, server, config);
+    match authority(&way).await {
+        Ok((pem, _)) if pem.is_empty() => Ok(String::new()),
+        Ok((_, found)) => Ok(found),
+        Err(Unverified::NoAnswer(why) | Unverified::Wrong(why)) => Err(why),
+    }
 }
 
 impl Connect for Upstream {
