@@ -154,7 +154,9 @@ impl Book {
         let followed = self.0.followed.get()?;
         let plan = followed.secrets.get(&known.plan)?;
         let account = followed.accounts.get(&Key::new(&known.plan.namespace, &known.account))?;
-        (plan.uid() == known.plan_uid && !account.deleting()).then(|| {
+        // Nothing but an account of a plan: whoever may write a Secret does not become another account by it.
+        let of_plan = credential::machine_of(&account, "plan").is_some();
+        (plan.uid() == known.plan_uid && of_plan).then(|| {
             let namespace = &known.plan.namespace;
             let user = User {
                 name: format!("system:serviceaccount:{namespace}:{}", known.account),

@@ -179,9 +179,12 @@ impl Gateway {
         apiserver::http::serve_from(self.clone(), stream, Certificates::default(), peer).await;
     }
 
-    /// Takes no more connections, ends watches, and lets everything else finish.
+    /// Takes no more connections, ends watches and tunnels, and lets everything else finish.
     pub fn close(&self) {
         self.0.kubernetes.close();
+        for client in self.0.hub.clients() {
+            self.0.hub.disconnect(&client);
+        }
         self.0.closing.send_replace(true);
     }
 
