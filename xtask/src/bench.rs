@@ -2,6 +2,7 @@
 
 mod agent;
 mod apiserver;
+mod capi;
 mod figure;
 mod kubernetes;
 mod load;
@@ -35,13 +36,14 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 6] = [
+const BENCHMARKS: [Benchmark; 7] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
     Benchmark { name: "load", run: load::run },
     Benchmark { name: "tunnel", run: tunnel::run },
     Benchmark { name: "planner", run: planner::run },
+    Benchmark { name: "capi", run: capi::run },
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

@@ -62,7 +62,7 @@ fn components() -> Vec<Value> {
 fn deployment() -> Value {
     let (.., version) = version();
     let container = json!({
-        "name": "manager", "image": format!("${{HERDSMAN_IMAGE:=herdsman:{version}}}"),
+        "name": "manager", "image": format!("${{HERDSMAN_IMAGE:=localhost/herdsman:{version}}}"),
         "args": ["server", "--controllers", "capi", "--capi", "own", "--leader-elect-namespace", NAMESPACE],
         "ports": [{"name": "webhooks", "containerPort": WEBHOOKS}],
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},

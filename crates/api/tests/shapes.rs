@@ -58,6 +58,7 @@ const KINDS: &[Checked] = checked![
     capi::v1beta2::MachineDeployment,
     capi::v1beta2::MachineHealthCheck,
     capi::v1beta2::MachineDrainRule,
+    capi::v1beta2::MachinePool,
     capi::v1beta1::Cluster,
     capi::v1beta1::Machine,
     capi::v1beta1::MachineSet,

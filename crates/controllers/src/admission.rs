@@ -88,14 +88,10 @@ impl Write<'_> {
 /// Warnings for whoever writes, or a refusal.
 pub type Answer = Result<Vec<String>, Status>;
 
-/// What a change of a cluster would do, in lines for whoever tries it out.
-type Preview = Box<dyn Fn(&Cluster) -> Vec<String> + Send + Sync>;
-
 /// Judges and completes what is written.
 #[derive(Default)]
 pub struct Door {
     client: OnceLock<Client>,
-    preview: OnceLock<Preview>,
 }
 
 impl std::fmt::Debug for Door {
@@ -116,11 +112,6 @@ impl Door {
     /// then whatever needs a look is refused for now.
     pub fn open(&self, client: Client) {
         let _ = self.client.set(client);
-    }
-
-    /// Has whoever tries a change out (`kubectl diff`, `--dry-run=server`) told what it would do.
-    pub fn show(&self, preview: impl Fn(&Cluster) -> Vec<String> + Send + Sync + 'static) {
-        let _ = self.preview.set(Box::new(preview));
     }
 
     /// Whether a write of this kind has to be asked about at all.

@@ -8,6 +8,7 @@
 //! | `plans` | what follows from the agents' writes |
 //! | `drain` | nodes that are drained and take pods again |
 //! | `lookup` | the nodes that machines have become |
+//! | `published` | where our own end is, for commands |
 //! | [`preview`], [`explain`] | what would happen; what is waited for |
 //! | `context`, `wiring`, [`waits`] | what all of these work with |
 //!
@@ -23,6 +24,7 @@ mod kubeconfig;
 mod lookup;
 mod plans;
 pub mod preview;
+mod published;
 mod reconcile;
 mod references;
 mod removal;
@@ -37,8 +39,8 @@ use kit::Pace;
 use planner::Releases;
 
 pub use context::Error;
-pub use kubeconfig::server_info;
 pub use preview::preview_warnings;
+pub use published::server_info;
 pub use waits::{Waits, WaitsCollector};
 
 use crate::Parts;

@@ -10,6 +10,7 @@ mod context;
 mod source;
 mod status;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,6 +37,8 @@ pub struct Settings {
     pub rancher_machine: Option<PathBuf>,
     /// Where downloaded drivers are kept.
     pub downloads: PathBuf,
+    /// Our own environment: downloads go through the proxy that it names.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// Looks after node drivers until the future is dropped.
@@ -84,7 +87,7 @@ impl NodeDrivers {
         let context = &self.0;
         let name = display_name(node_driver);
         let driver = Driver::named(&name).ok_or(Error::NoName)?;
-        let source = Source::of(&context.settings, node_driver, &driver);
+        let source = Source::of(context, node_driver, &driver);
         let version = source.version().await?;
         let applied = node_driver.status.clone().unwrap_or_default();
         let known = applied.applied_url == node_driver.spec.url

@@ -13,12 +13,14 @@ mod files;
 mod process;
 mod state;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{Controller, Ended, Key, Object, Turn, index};
 use machine::Drivers;
+use machine::download::Proxies;
 use tokio::task::JoinSet;
 
 use crate::Parts;
@@ -38,6 +40,13 @@ pub struct Settings {
     pub drivers: Drivers,
     /// The program rancher-machine, for all other drivers; nothing if there is none.
     pub rancher_machine: Option<PathBuf>,
+    /// Where downloaded drivers are kept.
+    pub downloads: PathBuf,
+}
+
+/// The proxies that an environment names, as every program reads them.
+pub(crate) fn proxies(environment: &BTreeMap<String, String>) -> Proxies {
+    Proxies::from_variables(|name| environment.get(name).cloned())
 }
 
 /// Where the log of a machine's Jobs is, one after the other: of the machine's `job`, in the directory of [`Settings`].
@@ -78,8 +87,12 @@ impl Controller for Jobs {
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let job = context.jobs.get(key);
-        context.end_others(key, job.as_ref().map(|job| job.uid()));
+        let others_end = context.end_others(key, job.as_ref().map(|job| job.uid()));
         let Some(job) = job else { return Ok(Ended::Gone) };
+        if others_end {
+            // The last of them has this Job looked at again.
+            return Ok(Ended::Well);
+        }
         if job.deleting() || !context.is_ours(&job).await {
             return Ok(Ended::Well);
         }

@@ -45,9 +45,7 @@ impl Dial for TunnelDial {
         Box::pin(async move {
             let failed = |why: String| DialError::Client(Box::new(kube::Error::Service(why.into())));
             let reached = tokio::time::timeout(PATIENCE, self.downstreams.wait_for(&id)).await;
-            reached
-                .map_err(|_| failed(format!("the agent of cluster {id} is not connected")))?
-                .map_err(|error| failed(error.to_string()))?;
+            reached.map_err(|_| failed(format!("the agent of cluster {id} is not connected")))?;
             self.downstreams.client(&id).await.map_err(|error| failed(error.to_string()))
         })
     }

@@ -3,8 +3,12 @@
 //! A tunnel's client says with every session where its cluster's API is, who vouches for it, and how to be somebody there
 //! ([`params`](crate::params)). That is kept where Rancher keeps it, so that another server, or this one after a restart, knows it: in
 //! the management Cluster's `status.apiEndpoint` and `status.caCert`, and a Secret that `status.serviceAccountTokenSecret` names.
+//!
+//! A cluster may have several ways at once: agents on its servers, replicas of the agent in the cluster, each with an address of
+//! its own. Whose certificate and account count is settled once ([`Params`]); what is dialled is the address of the way that is taken.
 
 mod keep;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +21,13 @@ use clock::Clock;
 use kit::{Cache, Caches, Key, KindId};
 use kube::config::Kubeconfig;
 use tokio::sync::Notify;
-use tunnel::{ClientKey, Connector, Hub};
+use tunnel::{ClientKey, Hub};
 
 use crate::book;
 use crate::credential::Hash;
 use crate::forward::{self, Backend};
 use crate::params::Params;
+use ways::{Through, Ways};
 
 /// How long a request waits for a tunnel that is away: an agent that was restarted is back in a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,6 +41,9 @@ pub enum Error {
     /// Nothing has ever dialled in for it.
     #[error("cluster {0} has never been connected: its agent has not dialled in yet")]
     NeverConnected(String),
+    /// Its agent has no session now.
+    #[error("cluster {0} is not connected: its agent has no session with the server")]
+    NotConnected(String),
     /// What was said of it cannot be used.
     #[error("the API of cluster {id} cannot be used as its agent describes it: {why}")]
     Unusable {
@@ -44,9 +52,6 @@ pub enum Error {
         /// Why not.
         why: String,
     },
-    /// A name that no client can have.
-    #[error("{0:?} is no name of a cluster")]
-    Name(String),
 }
 
 /// All clusters with a tunnel. Clones are the same.
@@ -66,9 +71,9 @@ struct Inner {
 
 #[derive(Clone, Default)]
 struct Entry {
+    /// Whose certificate and account count.
     params: Option<Params>,
-    /// The token that the last session was opened with.
-    token: Option<Hash>,
+    ways: Ways,
     backend: Option<(Params, Backend)>,
     client: Option<(Params, kube::Client)>,
 }
@@ -106,17 +111,34 @@ impl Downstreams {
 
     /// Whether a cluster is reached now.
     pub fn connected(&self, id: &str) -> bool {
-        ClientKey::new(id).is_ok_and(|key| self.0.hub.has(&key))
+        !self.live(id).is_empty()
     }
 
-    /// A client of the hub has said where its cluster is.
-    pub(crate) fn said(&self, id: &str, params: Params, token: Hash) {
+    /// The ways to a cluster that have a session, the last one first: whose session, and what to dial there.
+    fn live(&self, id: &str) -> Vec<(ClientKey, String)> {
+        let known = self.lock().get(id).map(|entry| entry.ways.all(id)).unwrap_or_default();
+        let kept = || self.kept(id).map(|kept| vec![(ways::key(id, &kept.address), kept.address)]);
+        // A session that another server has was never heard of here.
+        let known = if known.is_empty() { kept().unwrap_or_default() } else { known };
+        known.into_iter().filter(|(key, _)| self.0.hub.has(key)).collect()
+    }
+
+    /// A client of the hub has said where its cluster is. Gives whom its session belongs to.
+    pub(crate) fn said(&self, id: &str, params: Params, token: Hash) -> ClientKey {
+        let key = ways::key(id, &params.address);
         let mut entries = self.lock();
         let entry = entries.entry(id.to_owned()).or_default();
-        entry.params = Some(params);
-        entry.token = Some(token);
+        entry.ways.add(&params.address, token, self.0.clock.monotonic());
+        // As long as the one that counts is there, another way does not take its place: nothing is written anew for it.
+        let stays = entry.params.as_ref().is_some_and(|counts| {
+            counts.address != params.address && self.0.hub.has(&ways::key(id, &counts.address))
+        });
+        if !stays {
+            entry.params = Some(params);
+        }
         drop(entries);
         self.0.said.notify_one();
+        key
     }
 
     /// What is known of a cluster: what was said here last, else what is kept.
@@ -183,11 +205,10 @@ impl Downstreams {
             + 'static,
     {
         let unusable = |why: String| Error::Unusable { id: id.into(), why };
-        let key = ClientKey::new(id).map_err(|_| Error::Name(id.into()))?;
         let config =
             kit::access::read(kubeconfig(params)).await.map_err(|error| unusable(error.to_string()))?;
-        let connector = Connector::new(self.0.hub.clone(), key).with_patience(patience);
-        forward::backend(&config, connector).map_err(|error| unusable(error.to_string()))
+        let through = Through { inner: Arc::downgrade(&self.0), id: id.to_owned(), patience };
+        forward::backend(&config, through).map_err(|error| unusable(error.to_string()))
     }
 
     /// The image that a cluster wants for its agent.
@@ -199,10 +220,10 @@ impl Downstreams {
     }
 
     /// Waits until a cluster has a session.
-    pub(crate) async fn wait_for(&self, id: &str) -> Result<(), Error> {
-        let key = ClientKey::new(id).map_err(|_| Error::Name(id.into()))?;
-        self.0.hub.wait_for(&key).await;
-        Ok(())
+    pub async fn wait_for(&self, id: &str) {
+        let mut changes = self.0.hub.changes();
+        // The hub is ours: it does not go away.
+        let _ = changes.wait_for(|()| self.connected(id)).await;
     }
 }
 

@@ -120,8 +120,8 @@ fn unreachable(error: &(dyn std::error::Error + 'static)) -> Response<Body> {
         cause = inner.source();
     }
     tracing::info!(error = words, "a request could not be handed on");
-    let answer = body::status(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", &words);
-    body::retry_after(answer, 1)
+    // Clients that are told to come again would do so many times, and say nothing.
+    body::status(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", &words)
 }
 
 #[cfg(test)]

@@ -57,10 +57,6 @@ pub(crate) struct More {
     pub(crate) advertised: Option<(IpAddr, u16)>,
     /// Knows further bearer tokens.
     pub(crate) tokens: Option<Arc<dyn Tokens>>,
-    /// Has a say in what is written, beside the rules of Cluster API's kinds and ours.
-    pub(crate) admission: Vec<Arc<dyn Admission>>,
-    /// The rules of our kinds; it is opened here.
-    pub(crate) door: Arc<Door>,
 }
 
 impl Opened {
@@ -81,10 +77,9 @@ impl Opened {
     pub(crate) async fn start(&self, more: More) -> anyhow::Result<Instance> {
         let store: Arc<dyn Store> = self.store.clone();
         let kinds = Arc::new(OurKinds::new(store.clone()));
-        let door = more.door;
-        let mut admission: Vec<Arc<dyn Admission>> =
+        let door = Arc::new(Door::default());
+        let admission: Vec<Arc<dyn Admission>> =
             vec![Arc::new(ClusterApi::new(kinds.clone())), Arc::new(Clusters(door.clone()))];
-        admission.extend(more.admission);
         let parts = Parts {
             admission,
             converters: vec![kinds],

@@ -67,7 +67,7 @@ fn question(subject: &str, namespace: &str) -> anyhow::Result<Question> {
 async fn look(client: &Client, question: &Question) -> anyhow::Result<Vec<Explained>> {
     let (Question::Cluster(key) | Question::ControlPlane(key) | Question::Machine(key)) = question;
     let lists = Lists::read(client, &key.namespace).await?;
-    let (settings, server) = (Settings::default(), server_info(&lists, key));
+    let (settings, server) = (Settings::default(), server_info(&lists));
     let ground = Ground { known: &lists, settings: &settings, server: &server, now: SystemClock.now() };
     Ok(explain(&ground, question)?)
 }

@@ -115,7 +115,7 @@ async fn look(client: &Client, proposal: Proposal) -> anyhow::Result<Change> {
     let key = Key::of(&cluster.metadata);
     let mut lists = Lists::read(client, &key.namespace).await?;
     lists.read_configs(client, &cluster).await?;
-    let (settings, server) = (Settings::default(), server_info(&lists, &key));
+    let (settings, server) = (Settings::default(), server_info(&lists));
     let ground = Ground { known: &lists, settings: &settings, server: &server, now: SystemClock.now() };
     preview(&ground, &cluster, &configs).with_context(|| format!("Cluster {key}"))
 }

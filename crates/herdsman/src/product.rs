@@ -11,7 +11,6 @@ use ::gateway::{Authorities, Book, Certificates, Embedded, Gateway, Public, Tunn
 use anyhow::Context as _;
 use clock::{Clock, SystemClock, SystemEntropy};
 use controllers::ServerInfo;
-use controllers::admission::Door;
 use controllers::controlplane::{Waits, WaitsCollector};
 use kit::Caches;
 use kubeapi::authn::{MASTERS, User};
@@ -88,11 +87,9 @@ impl Product {
         let kubeconfig = admin::write(&directory, &local, &public.ca_certificates, &token)?;
         let known = [(token.as_str(), ::gateway::admin::user())];
         let book = Book::with(clock.clone(), Default::default(), known);
-        let door: Arc<Door> = Arc::default();
         let more = More {
             advertised: Some((advertised(address.ip()), address.port())),
             tokens: Some(Arc::new(book.clone())),
-            door: door.clone(),
             ..More::default()
         };
         let instance = opened.start(more).await?;
@@ -128,10 +125,9 @@ impl Product {
             server: told.1.subscribe(),
             offers_agent: gateway.offers_agent(),
             directory: directory.clone(),
-            drivers: Drivers::default().with(Simulated(world.machines())),
+            drivers: Drivers::built_in().with(Simulated(world.machines())),
             rancher_machine: setup.rancher_machine,
             waits,
-            door,
         };
         let tls = certificates.server_config()?;
         Ok(Product {

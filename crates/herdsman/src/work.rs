@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use capi::{ClusterCache, Paces};
 use clock::{Clock, SystemEntropy};
-use controllers::admission::Door;
 use controllers::{Parts, ServerInfo, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
 use kit::Caches;
 use kit::access::Dial;
@@ -32,8 +31,6 @@ pub(crate) struct Work {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// Counts what is waited for.
     pub(crate) waits: Arc<controlplane::Waits>,
-    /// Where changes are tried out.
-    pub(crate) door: Arc<Door>,
 }
 
 impl Work {
@@ -55,10 +52,6 @@ impl Work {
             access: clusters.clone(),
             server: self.server.clone(),
         };
-        let tried = parts.clone();
-        self.door.show(move |proposed| {
-            controlplane::preview_warnings(&tried, &controlplane::Settings::default(), proposed)
-        });
         tokio::join!(
             capi::run(core, Some(clusters)),
             controllers::provisioning::run(parts.clone()),
@@ -84,10 +77,10 @@ impl Work {
     }
 
     fn machines(&self) -> controllers::machine::Settings {
-        let environment = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        controllers::machine::Settings { environment, ..controllers::machine::Settings::default() }
+        controllers::machine::Settings {
+            environment: environment(),
+            ..controllers::machine::Settings::default()
+        }
     }
 
     fn node_drivers(&self) -> drivers::Settings {
@@ -95,6 +88,7 @@ impl Work {
             drivers: self.drivers.clone(),
             rancher_machine: self.rancher_machine.clone(),
             downloads: self.directory.join("drivers"),
+            environment: environment(),
         }
     }
 
@@ -103,6 +97,13 @@ impl Work {
             directory: self.directory.join("jobs"),
             drivers: self.drivers.clone(),
             rancher_machine: self.rancher_machine.clone(),
+            downloads: self.directory.join("drivers"),
         }
     }
+}
+
+/// Our own environment, as far as it is text.
+fn environment() -> std::collections::BTreeMap<String, String> {
+    let all = std::env::vars_os();
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }

@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::drain::{self, Attempt, Labels, Selection, Surroundings};
 use crate::write::code;
@@ -204,11 +204,7 @@ async fn evict(
         let how = DeleteParams { grace_period_seconds, ..DeleteParams::default() };
         let answer = match manner.delete {
             true => api.delete(&pod.name_any(), &how).await.map(drop),
-            false => {
-                let delete_options = grace_period_seconds.map(|_| how);
-                let options = EvictParams { delete_options, ..EvictParams::default() };
-                api.evict(&pod.name_any(), &options).await.map(drop)
-            }
+            false => evict_one(&api, &pod.name_any(), grace_period_seconds).await,
         };
         attempts.push(match answer {
             Ok(()) => Attempt::Accepted,
@@ -216,6 +212,17 @@ async fn evict(
         });
     }
     attempts
+}
+
+/// Asks for one eviction. The client library has a call for it, which spells the options so that servers overlook them.
+async fn evict_one(api: &Api<Pod>, pod: &str, grace_seconds: Option<u32>) -> Result<(), kube::Error> {
+    let mut eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
+    if let Some(seconds) = grace_seconds {
+        eviction["deleteOptions"] = json!({"gracePeriodSeconds": seconds});
+    }
+    let answer: Result<Value, _> =
+        api.create_subresource("eviction", pod, &PostParams::default(), &eviction).await;
+    answer.map(drop)
 }
 
 /// What a refusal of an eviction means.

@@ -7,16 +7,24 @@
 //! | [`command`] | rancher-machine's command line, read and written |
 //! | [`archive`] | what is known of a server, as a Secret keeps it |
 //! | [`record`] | `config.json`: one server as rancher-machine writes it down |
+//! | [`docker`] | servers that are containers |
+//! | [`ssh`] | servers that are hosts which are there already |
+//! | [`plugin`] | drivers that are others' programs: what their flags are |
+//! | [`download`] | drivers from elsewhere, checked and kept |
 //! | [`mod@run`] | a command line carried out by a driver of our own, with rancher-machine's exit codes |
 //!
 //! Nothing here talks to Kubernetes: whoever calls has unpacked the state into a directory, and packs it again.
 
 pub mod archive;
 pub mod command;
+pub mod docker;
+pub mod download;
 pub mod driver;
 pub mod drivers;
+pub mod plugin;
 pub mod record;
 pub mod run;
+pub mod ssh;
 
 pub use command::Command;
 pub use driver::{Arguments, Driver, Failure, Order, Output, Server, Working};

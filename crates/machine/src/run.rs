@@ -63,6 +63,12 @@ async fn create(
     output: &Output,
 ) -> Result<(), Failure> {
     let driver = known(drivers, creation.driver)?;
+    if !is_name(creation.name) || !is_name(creation.hostname) {
+        return Err(Failure::Check(format!(
+            "{:?} or {:?} is no name for a server",
+            creation.name, creation.hostname
+        )));
+    }
     if Record::read(storage, creation.name).map_err(failed)?.is_some() {
         return Err(Failure::Failed(format!("Host already exists: {:?}", creation.name)));
     }
@@ -119,6 +125,12 @@ async fn remove(
 fn known<'a>(drivers: &'a Drivers, name: &str) -> Result<&'a dyn Driver, Failure> {
     let found = drivers.get(name).map(|driver| &**driver);
     found.ok_or_else(|| Failure::Check(format!("there is no driver {name:?} here")))
+}
+
+/// Names become names of files and hosts, and words of scripts.
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
+    name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(plain)
 }
 
 fn script(path: &str) -> Result<String, Failure> {
@@ -241,6 +253,8 @@ mod tests {
         assert_eq!((stage.record(), stage.last().as_str()), (None, "no quota"));
         assert_eq!(stage.run("create --driver=obedient --obedient-size=2 m").await, CHECK_FAILED);
         assert_eq!(stage.run("create --driver=other m").await, CHECK_FAILED);
+        assert_eq!(stage.run("create --driver=obedient ../m").await, CHECK_FAILED);
+        assert_eq!(stage.run("create --driver=obedient --hostname-override=$(reboot) m").await, CHECK_FAILED);
         assert_eq!(stage.run("create --driver=obedient --obedient-do=fail m").await, FAILURE);
         assert_eq!(stage.last(), "half way");
         assert!(stage.record().is_some(), "it may be there: its removal has to know");

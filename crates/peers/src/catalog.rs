@@ -74,6 +74,8 @@ pub enum Peer {
     SystemAgent,
     /// Rancher's node agent from before `plan-state`.
     SystemAgentLegacy,
+    /// Rancher's program with the drivers of clouds.
+    RancherMachine,
     /// What machines are made from.
     NodeImage,
 }
@@ -91,8 +93,9 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 17] = [
+    pub const ALL: [Peer; 18] = [
         Peer::Kubernetes,
+        Peer::RancherMachine,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
         Peer::NodeImage,
@@ -130,6 +133,7 @@ impl Peer {
             Peer::Shellcheck => "shellcheck",
             Peer::SystemAgent => "system-agent",
             Peer::SystemAgentLegacy => "system-agent-legacy",
+            Peer::RancherMachine => "rancher-machine",
             Peer::NodeImage => "node-image",
         }
     }
@@ -151,6 +155,7 @@ impl Peer {
             Peer::Registry => program(self, self.name(), registry_build),
             Peer::Remotedialer => program(self, self.name(), remotedialer_build),
             Peer::SystemAgent | Peer::SystemAgentLegacy => program(self, self.name(), system_agent_build),
+            Peer::RancherMachine => program(self, self.name(), rancher_machine_build),
             Peer::NodeImage => node_image(self),
         }
     }
@@ -222,6 +227,12 @@ fn system_agent_build(version: &str) -> Build {
     let package = "github.com/rancher/system-agent";
     let variables = vec![(format!("{package}/pkg/version.Version"), version.to_owned())];
     Build { packages: vec![package.into()], variables }
+}
+
+/// It tells its version to whoever asks for it.
+fn rancher_machine_build(version: &str) -> Build {
+    let variables = vec![("github.com/rancher/machine/version.Version".to_owned(), version.to_owned())];
+    Build { packages: vec!["github.com/rancher/machine/cmd/rancher-machine".into()], variables }
 }
 
 fn node_image(peer: Peer) -> Result<Provided, Error> {
@@ -300,19 +311,19 @@ mod tests {
         assert_eq!(pin("kubernetes").unwrap().module, "k8s.io/kubernetes");
         assert_eq!(pin("helm").unwrap().module, "helm.sh/helm/v3");
         for (name, module) in [
+            ("cluster-api", "sigs.k8s.io/cluster-api"),
+            ("clusterctl", "sigs.k8s.io/cluster-api"),
             ("provider-vsphere", "sigs.k8s.io/cluster-api-provider-vsphere"),
             ("provider-aws", "sigs.k8s.io/cluster-api-provider-aws/v2"),
             ("provider-azure", "sigs.k8s.io/cluster-api-provider-azure"),
         ] {
             assert_eq!(pin(name).unwrap().module, module);
         }
-        for name in ["cluster-api", "clusterctl"] {
-            assert_eq!(pin(name).unwrap().module, "sigs.k8s.io/cluster-api");
-        }
         assert_eq!(pin("registry").unwrap().module, "github.com/distribution/distribution/v3");
         for agent in ["system-agent", "system-agent-legacy"] {
             assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");
         }
+        assert_eq!(pin("rancher-machine").unwrap().module, "github.com/rancher/machine");
         assert_eq!(pin("remotedialer").unwrap().module, "github.com/rancher/remotedialer");
         assert!(pin("no-such-peer").is_err());
     }

@@ -112,6 +112,11 @@ pub fn skip(suite: &str) -> bool {
     availability::skip_because(suite, available())
 }
 
+/// What Docker calls the image that machines are made from, for those who make machines by other means.
+pub fn image(docker: &Docker) -> Result<String, Error> {
+    image::load(docker)
+}
+
 /// A running machine.
 #[derive(Debug)]
 pub struct Machine {

@@ -15,6 +15,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::Object;
 use crate::graph::applied::is_mark;
 
+/// The registration tokens that every management cluster has: for hosts, for its tunnel.
+pub const TOKENS: [&str; 2] = [names::DEFAULT_REGISTRATION_TOKEN, names::SYSTEM_REGISTRATION_TOKEN];
+
 /// The set of these objects.
 pub const SET: &str = "cluster-create";
 
@@ -42,8 +45,8 @@ pub fn name(cluster: &Cluster, fresh: &str) -> String {
     [has, asked].into_iter().flatten().find(|name| !name.is_empty()).unwrap_or(fresh).to_owned()
 }
 
-/// The management cluster, the namespace of its name, and the token with which machines and agents introduce
-/// themselves.
+/// The management cluster, the namespace of its name, and the tokens with which hosts and the cluster's tunnel introduce
+/// themselves: neither can do what the other does.
 pub fn objects(cluster: &Cluster, name: &str, images: Images<'_>) -> Vec<Object> {
     let namespace = Namespace {
         metadata: ObjectMeta {
@@ -53,16 +56,14 @@ pub fn objects(cluster: &Cluster, name: &str, images: Images<'_>) -> Vec<Object>
         },
         ..Default::default()
     };
-    let token = ClusterRegistrationToken {
-        metadata: ObjectMeta {
-            name: Some(names::DEFAULT_REGISTRATION_TOKEN.into()),
-            namespace: Some(name.into()),
-            ..Default::default()
-        },
+    let token = |token: &str| ClusterRegistrationToken {
+        metadata: ObjectMeta { name: Some(token.into()), namespace: Some(name.into()), ..Default::default() },
         spec: ClusterRegistrationTokenSpec { cluster_name: name.into(), ..Default::default() },
         ..Default::default()
     };
-    vec![Object::of(&management_cluster(cluster, name, images)), Object::of(&namespace), Object::of(&token)]
+    let mut made = vec![Object::of(&management_cluster(cluster, name, images)), Object::of(&namespace)];
+    made.extend(TOKENS.map(|name| Object::of(&token(name))));
+    made
 }
 
 fn management_cluster(cluster: &Cluster, name: &str, images: Images<'_>) -> ManagementCluster {
@@ -220,5 +221,6 @@ mod tests {
         assert_eq!(made[0].annotation("objectset.rio.cattle.io/id"), None);
         assert_eq!(made[0].annotation(annotations::ADMINISTRATED), Some("false"));
         assert_eq!(made[2].id().to_string(), "ClusterRegistrationToken c-m-x/default-token");
+        assert_eq!(made[3].id().to_string(), "ClusterRegistrationToken c-m-x/system");
     }
 }

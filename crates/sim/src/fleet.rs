@@ -1,7 +1,10 @@
 //! Many machines that register by hand, as custom nodes: `herdsman sim`.
 
+use std::time::Duration;
+
 use crate::bootstrap::Registration;
 use crate::machines::CreateOptions;
+use crate::settings::Delays;
 use crate::world::{Error, World};
 
 /// Which machines register where.
@@ -34,7 +37,11 @@ pub async fn muster(world: &World, fleet: &Fleet) -> Result<u32, Error> {
             continue;
         }
         let script = registration(fleet, number, &name).script();
-        machines.create(&name, CreateOptions { script: Some(script), ..CreateOptions::default() }).await?;
+        // Nobody provisions them: they are just there.
+        let delays = Delays { create: Duration::ZERO, ..world.0.ground.settings.delays };
+        let options =
+            CreateOptions { script: Some(script), delays: Some(delays), ..CreateOptions::default() };
+        machines.create(&name, options).await?;
         made += 1;
     }
     Ok(made)

@@ -11,7 +11,8 @@
 //! | [`world`](mod@world), `machines`, `faults` | the world from outside |
 //! | `network`, `upstream` | wires between hosts, and the way to servers that are real |
 //! | `bootstrap`, `register` | the bootstrap script, and what its installer does |
-//! | `machine`, `systemd`, `service` | one machine, its units, and the agent among them |
+//! | `machine`, `systemd`, `service`, `tunnel_service` | one machine, its units, and the agent and its tunnel among them |
+//! | `line` | tunnels, with the real client |
 //! | `executor`, `images`, `prober` | what the agent finds on its machine |
 //! | `distro` | the distribution: servers, etcd, kubelets, what a cluster does by itself |
 //! | [`fleet`] | many machines that register by hand |
@@ -24,6 +25,7 @@ mod faults;
 pub mod fleet;
 mod ground;
 mod images;
+mod line;
 mod machine;
 mod machines;
 mod network;
@@ -32,6 +34,7 @@ mod register;
 mod service;
 mod settings;
 mod systemd;
+mod tunnel_service;
 mod upstream;
 pub mod world;
 

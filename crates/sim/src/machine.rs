@@ -21,9 +21,9 @@ use crate::settings::Delays;
 use crate::systemd::Systemd;
 
 pub(crate) use self::clock::MachineClock;
-pub(crate) use self::record::{Record, replace};
+pub(crate) use self::record::{Record, load_script, replace, save_script};
 
-/// Name of a machine; its host name too.
+/// Name of a machine; its host name too, unless it has another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MachineName(String);
@@ -177,11 +177,8 @@ impl Machine {
 
     /// Gives it the script that it runs at its first boot.
     pub(crate) fn give_script(&self, script: &str) -> std::io::Result<()> {
-        let os = Os::of_script(script);
-        self.keep(|record| {
-            record.script = Some(script.to_owned());
-            record.os = os;
-        })?;
+        save_script(&self.directory, script)?;
+        self.keep(|record| record.os = Os::of_script(script))?;
         self.script_given.notify_one();
         Ok(())
     }
@@ -191,7 +188,7 @@ impl Machine {
         let _presence = self.ground.network.up(self.address);
         self.say("boots");
         while !register::is_done(&self) {
-            match self.record().script {
+            match load_script(&self.directory) {
                 None => self.script_given.notified().await,
                 Some(script) => {
                     if let Err(error) = register::run(&self, &script).await {

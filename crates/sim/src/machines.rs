@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use crate::machine::{Machine, MachineName, Os, Record};
+use crate::machine::{Machine, MachineName, Os, Record, save_script};
 use crate::settings::Delays;
 use crate::world::{Error, World};
 
 /// What a machine is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
+    /// What it calls itself, if not by its name.
+    pub hostname: Option<String>,
     /// Processors.
     pub cpus: u32,
     /// Memory.
@@ -23,7 +25,7 @@ pub struct CreateOptions {
 
 impl Default for CreateOptions {
     fn default() -> Self {
-        CreateOptions { cpus: 2, memory_mib: 4096, delays: None, script: None }
+        CreateOptions { hostname: None, cpus: 2, memory_mib: 4096, delays: None, script: None }
     }
 }
 
@@ -52,25 +54,29 @@ impl Machines {
         if !delays.create.is_zero() {
             tokio::time::sleep(delays.create).await;
         }
-        if world.all().contains_key(name) {
+        let mut all = world.all();
+        if all.contains_key(name) {
             return Err(Error::Exists(name.to_owned()));
         }
         let address = world.next_address()?;
         let record = Record {
             name: name.into(),
+            hostname: options.hostname.unwrap_or_default(),
             address,
             cpus: options.cpus,
             memory_mib: options.memory_mib,
             os: options.script.as_deref().map(Os::of_script).unwrap_or_default(),
             delays: options.delays,
-            script: options.script,
         };
         let directory = world.directory().join(name);
+        if let Some(script) = &options.script {
+            save_script(&directory, script).map_err(Error::file(&directory))?;
+        }
         record.save(&directory).map_err(Error::file(&directory))?;
         let machine = Arc::new(Machine::new(world.ground.clone(), directory, record));
         machine.say(format!("is made with address {address}"));
         machine.power_on();
-        world.all().insert(machine.name.clone(), machine);
+        all.insert(machine.name.clone(), machine);
         Ok(Addresses { internal: address })
     }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::distro::{self, Process};
 use crate::machine::Machine;
-use crate::service;
+use crate::{service, tunnel_service};
 
 /// The agent's unit.
 pub(crate) const AGENT: &str = "rancher-system-agent";
@@ -89,6 +89,10 @@ async fn run(machine: Arc<Machine>, unit: String, started: oneshot::Sender<Start
             None if unit == AGENT => {
                 tell(&mut started, Ok(()));
                 service::run(&machine).await
+            }
+            None if tunnel_service::is_unit(&unit) => {
+                tell(&mut started, Ok(()));
+                tunnel_service::run(&machine).await
             }
             None => return tell(&mut started, Err(format!("Unit {unit}.service could not be found."))),
         };

@@ -12,6 +12,7 @@ mod drain_rule;
 mod health_check;
 mod machine;
 mod machine_deployment;
+mod machine_pool;
 mod machine_set;
 mod pattern;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use machine_deployment::{
     MachineDeployment, MachineDeploymentCounts, MachineDeploymentRemediation, MachineDeploymentSpec,
     MachineDeploymentStatus, RollingUpdate, Rollout, RolloutStrategy,
 };
+pub use machine_pool::{MachinePool, MachinePoolCounts, MachinePoolSpec, MachinePoolStatus};
 pub use machine_set::{
     DeletionOrder, MachineNaming, MachineSet, MachineSetCounts, MachineSetSpec, MachineSetStatus,
     MachineTemplate,

@@ -144,8 +144,7 @@ async fn clusterctl_gets_along() {
     let world = World::within(&site, Speaks::V1Beta2, "home").await;
     let machines = cluster(&world).await;
 
-    let told =
-        clusterctl.says(&first, &["describe", "cluster", "c", "--namespace", "home", "--color", "false"]);
+    let told = clusterctl.says(&first, &["describe", "cluster", "c", "--namespace", "home", "--color=false"]);
     for line in
         ["Cluster/c", "TestCluster/c", "TestControlPlane/c", "MachineDeployment/p", "Machine/c-server"]
     {

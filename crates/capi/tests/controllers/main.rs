@@ -37,12 +37,14 @@ mod clusters;
 mod cost;
 mod deployments;
 mod health;
+mod kinds;
 mod kubernetes;
 mod place;
 mod provider;
 mod removal;
 mod rest;
 mod site;
+mod versions;
 mod world;
 
 /// One scenario, told with one contract.

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use api::conversion::{self, ApiVersions};
 use apiserver::auth::SigningKey;
+use apiserver::convert::{Converter, Converting};
 use apiserver::instance::{Instance, Parts};
 use apiserver::store::{MemoryStore, Options, Store};
 use clock::{Clock, SeededEntropy};
@@ -16,6 +18,27 @@ use kit::access::{Dial, DialError, Dialling};
 use kube::client::Body;
 use kube::config::Kubeconfig;
 use kubeapi::authn::{MASTERS, User};
+use serde_json::Value;
+
+/// Conversion of our kinds. Providers here have one version.
+struct Conversion;
+
+impl ApiVersions for Conversion {
+    fn api_version(&self, group: &str, _: &str) -> Result<String, String> {
+        Ok(format!("{group}/v1"))
+    }
+}
+
+impl Converter for Conversion {
+    fn handles(&self, group: &str, _: &str) -> bool {
+        group == "cluster.x-k8s.io"
+    }
+
+    fn convert<'a>(&'a self, objects: Vec<Value>, to: &'a str) -> Converting<'a> {
+        let convert = |object| conversion::convert(object, to, self).map_err(|error| error.to_string());
+        Box::pin(std::future::ready(objects.into_iter().map(convert).collect()))
+    }
+}
 
 /// A Kubernetes API in the process.
 pub(crate) struct Server {
@@ -29,6 +52,7 @@ impl Server {
         let key = SigningKey::from_pem(include_str!("../../../apiserver/tests/data/sa.key")).unwrap();
         let entropy = Box::new(SeededEntropy::new(seed));
         let parts = Parts::new(store.clone(), clock.clone(), entropy, "-- a certificate --", key);
+        let parts = Parts { converters: vec![Arc::new(Conversion)], ..parts };
         Server { instance: Instance::start(parts).await.unwrap(), store }
     }
 

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Answer, Asker, Door, Write, refused, unknown};
+use crate::controlplane::preview_warnings;
 
 /// Who owns the fields that are written beside a cluster.
 const MANAGER: &str = "herdsman-admission";
@@ -47,10 +48,9 @@ pub(super) async fn judge(door: &Door, write: Write<'_>, object: Option<&Value>)
     }
     beside(door, mutate(&asked, &answers)).await?;
     let mut warnings = verdict.warnings;
-    if let Some(preview) =
-        door.preview.get().filter(|_| write.dry_run && asked.operation == Operation::Update)
-    {
-        warnings.extend(preview(&new));
+    // `kubectl diff` and `--dry-run=server` show what would happen to nodes.
+    if write.dry_run && write.operation == Operation::Update {
+        warnings.extend(preview_warnings(door.client()?, &new).await);
     }
     Ok(warnings)
 }

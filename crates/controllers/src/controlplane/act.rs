@@ -40,13 +40,15 @@ pub(crate) async fn all(
     if decision.make_tokens {
         make_tokens(context, turn, seen).await?;
     }
+    // One machine whose Secret cannot be written does not hold up the others.
+    let mut outcome = Ok(());
     for (name, machine) in &seen.machines {
-        plan_secret(context, turn, name, machine, decision).await?;
+        outcome = outcome.and(plan_secret(context, turn, name, machine, decision).await);
     }
     for one in &decision.releases {
-        release(context, turn, seen, one).await?;
+        outcome = outcome.and(release(context, turn, seen, one).await);
     }
-    cluster(context, turn, seen, decision).await
+    outcome.and(cluster(context, turn, seen, decision).await)
 }
 
 /// Writes the id that each machine bears on its node for the rest of its life.
@@ -92,8 +94,12 @@ async fn plan_secret(
 ) -> Result<(), Error> {
     let Some(secret) = &machine.secret else { return Ok(()) };
     let (marks, write) = (decision.marks.get(name), decision.writes.get(name));
+    let cancel = decision.cancels.contains(name);
+    if marks.is_none() && write.is_none() && !cancel {
+        return Ok(());
+    }
     let data = super::references::decoded(&secret.document()["data"]);
-    let patch = patch(&data, marks, write, decision.cancels.contains(name), context.now());
+    let patch = patch(&data, marks, write, cancel, context.now());
     let patch = patch.map_err(|problem| Error::Plan { machine: name.to_string(), problem })?;
     let Some(patch) = patch else { return Ok(()) };
     if let Some(write) = write {

@@ -198,7 +198,7 @@ impl Context {
     pub(crate) fn forget(&self, key: &Key) {
         lock(&self.desks).remove(key);
         lock(&self.interests).set(key, BTreeSet::new());
-        self.settings.waits.set(key, Vec::new());
+        self.settings.waits.set(super::status::WAITS, key, Vec::new());
     }
 
     /// The control planes whose plans an object reaches.
@@ -229,11 +229,16 @@ impl Context {
         };
         let all: BTreeSet<KindId> = machines.iter().filter_map(refers).collect();
         for kind in all {
-            let cache = self.live.cache(&kind);
-            super::wiring::follow_infrastructure(self, &kind, &cache);
-            if !cache.synced() && tokio::time::timeout(SYNC_WITHIN, cache.wait_synced()).await.is_err() {
-                tracing::warn!(%kind, trouble = cache.trouble(), "its objects are not known");
-            }
+            self.watch_kind(&kind).await;
+        }
+    }
+
+    /// Has a kind of infrastructure machines watched, and waits until they are known.
+    pub(crate) async fn watch_kind(self: &Arc<Self>, kind: &KindId) {
+        let cache = self.live.cache(kind);
+        super::wiring::follow_infrastructure(self, kind, &cache);
+        if !cache.synced() && tokio::time::timeout(SYNC_WITHIN, cache.wait_synced()).await.is_err() {
+            tracing::warn!(%kind, trouble = cache.trouble(), "its objects are not known");
         }
     }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Error};
 use super::gather::Seen;
-use super::known::{Known, kinds};
+use super::known::kinds;
 use super::references::decoded;
 use crate::ServerInfo;
 
@@ -68,23 +68,6 @@ pub(crate) async fn ensure(
     }
     let patch = json!({"metadata": {"labels": words}, "data": wanted});
     Ok(context.patch_seen(turn, &context.secrets, &secret, patch).await?)
-}
-
-/// Our own end, as the kubeconfig of a cluster has it: for commands that run somewhere else. Unknown parts are empty.
-pub fn server_info(known: &dyn Known, cluster: &Key) -> ServerInfo {
-    let key = Key::new(&cluster.namespace, &kubeconfig_secret(&cluster.name));
-    let secret = known.get(&kinds::secrets(), &key);
-    let data = secret.map(|secret| decoded(&secret.document()["data"])).unwrap_or_default();
-    let document: Value =
-        data.get(keys::VALUE).and_then(|value| serde_json::from_slice(value).ok()).unwrap_or_default();
-    let cluster = &document["clusters"][0]["cluster"];
-    let url = cluster["server"].as_str().and_then(|url| Some(url.split_once("/k8s/clusters/")?.0));
-    let authority =
-        cluster["certificate-authority-data"].as_str().and_then(|data| STANDARD.decode(data).ok());
-    ServerInfo {
-        url: url.unwrap_or_default().into(),
-        ca_certificates: authority.and_then(|pem| String::from_utf8(pem).ok()).unwrap_or_default(),
-    }
 }
 
 /// The kubeconfig: JSON is YAML.

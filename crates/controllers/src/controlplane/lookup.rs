@@ -33,11 +33,12 @@ impl Controller for Lookups {
             |pointer: &str| document.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
         let (group, kind) = (text("/spec/infrastructureRef/apiGroup"), text("/spec/infrastructureRef/kind"));
         let cluster = Key::new(&key.namespace, text("/spec/clusterName"));
-        if machine.deleting() || context.control_planes_of(&cluster).is_empty() {
+        let known = !text("/spec/providerID").is_empty();
+        if known || machine.deleting() || context.control_planes_of(&cluster).is_empty() {
             return Ok(Ended::Well);
         }
-        context.watch_infrastructure(&key.namespace, &cluster.name).await;
         let Some(kind) = infrastructure_kind(&context.live, group, kind) else { return Ok(Ended::Well) };
+        context.watch_kind(&kind).await;
         let infra = context.find(&kind, &Key::new(&key.namespace, text("/spec/infrastructureRef/name")));
         let Some(infra) = infra else { return Ok(Ended::Well) };
         let conditions = infra.document()["status"]["conditions"].clone();

@@ -13,6 +13,7 @@ use api::rke::v1::RKEControlPlane;
 use jiff::Timestamp;
 use kit::object::Unreadable;
 use kit::{Key, KindId, Object, index};
+use kube::Client;
 use planner::{Impact, MachineName, NodePreview};
 use provisioning::graph::impact::{self, Impact as PoolImpact};
 use provisioning::graph::{self, ConfigRef, Facts, Graph, Hold, Source};
@@ -21,8 +22,8 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use super::gather::{Ground, Kept, gather};
-use super::known::{Known, Live, kinds};
-use crate::Parts;
+use super::known::{Known, Lists, kinds};
+use super::published::server_info;
 
 /// Most lines of a preview among an admission's warnings.
 const MOST_LINES: usize = 10;
@@ -337,10 +338,16 @@ fn nodes(
     Ok(planner::preview(&current.snapshot, &proposed.snapshot, replaced))
 }
 
-/// The lines with which admission warns of what a change does. Empty if it does nothing to nodes, or nothing can be said.
-pub fn preview_warnings(parts: &Parts, settings: &Settings, proposed: &Cluster) -> Vec<String> {
-    let live = Live { caches: parts.caches.clone(), access: parts.access.clone() };
-    let (server, now): (_, Timestamp) = (parts.server.borrow().clone(), parts.clock.now());
-    let ground = Ground { known: &live, settings, server: &server, now };
+/// The lines with which admission answers a dry run. Empty if the change does nothing to nodes, or nothing can be said: a preview
+/// never stands in the way of a write.
+pub async fn preview_warnings(client: &Client, proposed: &Cluster) -> Vec<String> {
+    let namespace = proposed.metadata.namespace.as_deref().unwrap_or_default();
+    let Ok(mut lists) = Lists::read(client, namespace).await else { return Vec::new() };
+    if lists.read_configs(client, proposed).await.is_err() {
+        return Vec::new();
+    }
+    let (settings, server) = (Settings::default(), server_info(&lists));
+    // No part of a preview goes by the time.
+    let ground = Ground { known: &lists, settings: &settings, server: &server, now: Timestamp::UNIX_EPOCH };
     preview(&ground, proposed, &[]).map(|change| change.warnings()).unwrap_or_default()
 }

@@ -19,6 +19,9 @@ use super::context::{Context, Error};
 use super::gather::{Seen, SeenMachine};
 use super::known::kinds;
 
+/// Whose waits these are, among all that are counted.
+pub(crate) const WAITS: &str = "controlplane";
+
 /// Waits of machines that somebody should look at: they are told as events, too.
 const TROUBLE: [Code; 9] = [
     Code::PlanFailed,
@@ -90,16 +93,20 @@ pub(crate) async fn machines(
     decision: &Decision,
 ) -> Result<(), Error> {
     for (name, machine) in &seen.machines {
-        let mut tracked: Tracked<Machine> = begin(&machine.object)?;
-        let planned = seen.snapshot.machines.get(name);
-        let plan = planned.filter(|planned| planned.plan.has_plan).map(|planned| (planned.roles(), machine));
-        let now = context.now();
-        if let Some(condition) = decision.machines.get(name) {
-            say(&mut tracked, conditions::RECONCILED, condition, now);
+        let planned = seen.snapshot.machines.get(name).filter(|planned| planned.plan.has_plan);
+        let version = &seen.view.spec.kubernetes_version;
+        let applied = planned.map(|planned| plan_applied(machine, version, planned.roles().is_only_worker()));
+        let reconciled = decision.machines.get(name).cloned();
+        let wanted = [(conditions::RECONCILED, reconciled), (conditions::PLAN_APPLIED, applied)];
+        let wanted: Vec<_> = wanted.into_iter().filter_map(|(type_, one)| Some((type_, one?))).collect();
+        let view = machine.object.view::<Machine>()?;
+        // Most looks have nothing new to say of most machines.
+        if wanted.iter().all(|(type_, condition)| says(&view, type_, condition)) {
+            continue;
         }
-        if let Some((roles, machine)) = plan {
-            let condition = plan_applied(machine, &seen.view.spec.kubernetes_version, roles.is_only_worker());
-            say(&mut tracked, conditions::PLAN_APPLIED, &condition, now);
+        let mut tracked: Tracked<Machine> = begin(&machine.object)?;
+        for (type_, condition) in &wanted {
+            say(&mut tracked, type_, condition, context.now());
         }
         write(context, turn, &context.machines, &machine.object, &tracked).await?;
     }
@@ -124,19 +131,23 @@ fn plan_applied(machine: &SeenMachine, version: &str, worker: bool) -> Condition
     Condition { status: "False", reason: reasons::ERROR, message }
 }
 
+/// Whether a Machine says so already. A new generation alone is no news.
+fn says(machine: &Machine, type_: &str, condition: &Condition) -> bool {
+    let listed = machine.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    findings::find(listed, type_).is_some_and(|found| {
+        (found.status.as_str(), found.reason.as_str(), &found.message)
+            == (condition.status, condition.reason, &condition.message)
+    })
+}
+
 /// Sets a condition of a Machine, for readers of both API versions.
 fn say(machine: &mut Machine, type_: &str, condition: &Condition, now: Timestamp) {
+    if says(machine, type_, condition) {
+        return;
+    }
     let generation = machine.metadata.generation.unwrap_or_default();
     let status = machine.status.get_or_insert_default();
     let word = Said::read(condition.status).unwrap_or(Said::Unknown);
-    let same = findings::find(&status.conditions, type_).is_some_and(|found| {
-        (found.status.as_str(), found.reason.as_str(), &found.message)
-            == (condition.status, condition.reason, &condition.message)
-    });
-    // A new generation alone is no news: it would be written for every change of the Machine.
-    if same {
-        return;
-    }
     let finding = Finding::new(type_, word, condition.reason).saying(condition.message.clone());
     findings::set(&mut status.conditions, finding, generation, now);
     let old = &mut status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions;
@@ -173,7 +184,7 @@ async fn write<T: serde::Serialize + serde::de::DeserializeOwned>(
 /// Tells what the control plane waits for, and what is wrong with machines, as events and as a count.
 pub(crate) async fn tell(context: &Arc<Context>, seen: &Seen, decision: &Decision) {
     let codes = decision.waits.iter().map(|wait| wait.code.as_str()).collect();
-    context.settings.waits.set(&seen.control_plane.key(), codes);
+    context.settings.waits.set(WAITS, &seen.control_plane.key(), codes);
     if let Some(wait) = decision.waits.first().filter(|wait| wait.subject == Subject::Cluster) {
         let severity = severity(wait);
         let (reason, message) = (reason(wait.code), wait.to_string());

@@ -11,19 +11,21 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::context::lock;
 
-/// What every control plane waits for now. Register it without a prefix: the name is whole.
+/// What every object waits for now, whichever group of controllers says so. Register [`WaitsCollector`] without a prefix: the
+/// name is whole.
 #[derive(Debug, Default)]
 pub struct Waits {
-    of: Mutex<BTreeMap<Key, Vec<&'static str>>>,
+    of: Mutex<BTreeMap<(&'static str, Key), Vec<&'static str>>>,
 }
 
 impl Waits {
-    /// What a control plane waits for from now on.
-    pub(crate) fn set(&self, control_plane: &Key, codes: Vec<&'static str>) {
+    /// What an object waits for from now on, as a group of controllers sees it.
+    pub fn set(&self, group: &'static str, object: &Key, codes: Vec<&'static str>) {
         let mut of = lock(&self.of);
+        let key = (group, object.clone());
         match codes.is_empty() {
-            true => drop(of.remove(control_plane)),
-            false => drop(of.insert(control_plane.clone(), codes)),
+            true => drop(of.remove(&key)),
+            false => drop(of.insert(key, codes)),
         }
     }
 
@@ -64,8 +66,8 @@ mod tests {
     #[test]
     fn waits_are_counted_by_code_over_all_clusters() {
         let waits = Arc::new(Waits::default());
-        waits.set(&Key::new("n", "a"), vec!["turn", "turn", "paused"]);
-        waits.set(&Key::new("n", "b"), vec!["turn"]);
+        waits.set("x", &Key::new("n", "a"), vec!["turn", "turn", "paused"]);
+        waits.set("y", &Key::new("n", "b"), vec!["turn"]);
         let mut registry = Registry::default();
         registry.register_collector(Box::new(WaitsCollector(waits.clone())));
         let text = || {
@@ -75,7 +77,7 @@ mod tests {
         };
         assert!(text().contains("herdsman_waits{code=\"turn\"} 3"), "{}", text());
         assert!(text().contains("herdsman_waits{code=\"paused\"} 1"), "{}", text());
-        waits.set(&Key::new("n", "a"), Vec::new());
+        waits.set("x", &Key::new("n", "a"), Vec::new());
         assert!(text().contains("herdsman_waits{code=\"turn\"} 1"), "{}", text());
     }
 }

@@ -40,10 +40,13 @@ pub(crate) fn connect(context: &Arc<Context>) {
     }));
 }
 
-/// Looks again at all control planes whenever our own end changes. Ends with its sender.
+/// Says where our own end is, and looks again at all control planes whenever that changes.
 pub(crate) async fn follow_server(context: &Arc<Context>) {
     let mut server = context.server.clone();
+    server.mark_unchanged();
+    super::published::publish(context).await;
     while server.changed().await.is_ok() {
+        super::published::publish(context).await;
         all(context);
     }
     std::future::pending().await

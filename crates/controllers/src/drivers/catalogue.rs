@@ -102,6 +102,7 @@ mod tests {
             drivers: machine::Drivers::default(),
             rancher_machine: None,
             downloads: "/nowhere".into(),
+            environment: Default::default(),
         };
         assert!(builtins(&settings).is_empty());
         settings.rancher_machine = Some("/bin/rancher-machine".into());

@@ -9,9 +9,10 @@ use kit::object::Unreadable;
 use kit::write::Writer;
 use kit::{Cache, Caches, KindId, Pace, Queue};
 use provisioning::machine::flags::Unprefixed;
+use tokio::sync::watch;
 
 use super::{Settings, source};
-use crate::Parts;
+use crate::{Parts, ServerInfo};
 
 /// The name in managed fields.
 pub(super) const MANAGER: &str = "herdsman-drivers";
@@ -58,11 +59,12 @@ pub(super) struct Context {
     pub(super) drivers: Arc<Cache>,
     pub(super) schemas: Arc<Cache>,
     pub(super) settings: Settings,
+    pub(super) server: watch::Receiver<ServerInfo>,
 }
 
 impl Context {
     pub(super) fn new(parts: Parts, settings: Settings) -> Arc<Self> {
-        let Parts { caches, clock, .. } = parts;
+        let Parts { caches, clock, server, .. } = parts;
         let plain = |_: &mut serde_json::Value| {};
         Arc::new(Context {
             writer: Writer::new(caches.clone(), MANAGER),
@@ -72,6 +74,7 @@ impl Context {
             caches,
             clock,
             settings,
+            server,
         })
     }
 

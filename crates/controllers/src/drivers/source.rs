@@ -1,13 +1,15 @@
 //! Where a driver's flags come from.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api::catalogue::annotations;
 use api::machine::Driver;
 use api::management::v3::NodeDriver;
-use machine::{Flag, Special};
+use machine::download::Proxies;
+use machine::{Flag, Special, download, plugin};
 
-use super::Settings;
+use super::context::Context;
 
 /// Fields of a credential that anybody may see. Rancher's words, without a group before them.
 const PUBLIC: &str = "publicCredentialFields";
@@ -26,6 +28,23 @@ pub enum Error {
         "driver {0:?} comes with rancher-machine, which is not here: install it and name it with --machine-binary, or put it on the PATH"
     )]
     NoProgram(String),
+    /// rancher-machine does not say what it is.
+    #[error("{} --version: {words}", program.display())]
+    Version {
+        /// Which program.
+        program: PathBuf,
+        /// What went wrong.
+        words: String,
+    },
+    /// The driver is not to be had.
+    #[error(transparent)]
+    Download(#[from] download::Error),
+    /// The driver's program does not tell its flags.
+    #[error(transparent)]
+    Plugin(#[from] plugin::Error),
+    /// The driver's program was not asked to the end.
+    #[error("asking the driver was interrupted")]
+    Interrupted,
 }
 
 /// Who knows a driver's flags.
@@ -33,16 +52,35 @@ pub(super) enum Source {
     /// We do.
     Ours(Arc<dyn machine::Driver>),
     /// rancher-machine does.
-    RancherMachine { driver: String },
+    RancherMachine { driver: String, program: Option<PathBuf> },
+    /// A program that is downloaded.
+    Download {
+        driver: String,
+        url: String,
+        checksum: String,
+        directory: PathBuf,
+        proxies: Box<Proxies>,
+        authorities: String,
+    },
 }
 
 impl Source {
-    pub(super) fn of(settings: &Settings, node_driver: &NodeDriver, driver: &Driver) -> Self {
+    pub(super) fn of(context: &Context, node_driver: &NodeDriver, driver: &Driver) -> Self {
+        let (settings, spec) = (&context.settings, &node_driver.spec);
         let name = driver.name();
-        let local = node_driver.spec.url.starts_with(LOCAL);
-        match settings.drivers.get(&name).filter(|_| local) {
+        if !spec.url.starts_with(LOCAL) {
+            return Source::Download {
+                driver: name,
+                url: spec.url.clone(),
+                checksum: spec.checksum.clone(),
+                directory: settings.downloads.clone(),
+                proxies: Box::new(crate::jobs::proxies(&settings.environment)),
+                authorities: context.server.borrow().ca_certificates.clone(),
+            };
+        }
+        match settings.drivers.get(&name) {
             Some(ours) => Source::Ours(ours.clone()),
-            None => Source::RancherMachine { driver: name },
+            None => Source::RancherMachine { driver: name, program: settings.rancher_machine.clone() },
         }
     }
 
@@ -50,20 +88,44 @@ impl Source {
         matches!(self, Source::Ours(_))
     }
 
-    /// The version of the program that has a local driver.
+    /// The version of the program that has a local driver; a download is told by its checksum.
     pub(super) async fn version(&self) -> Result<String, Error> {
         match self {
             Source::Ours(_) => Ok(env!("CARGO_PKG_VERSION").to_owned()),
-            Source::RancherMachine { driver } => Err(Error::NoProgram(driver.clone())),
+            Source::Download { .. } => Ok(String::new()),
+            Source::RancherMachine { driver, program } => {
+                let program = program.as_deref().ok_or_else(|| Error::NoProgram(driver.clone()))?;
+                rancher_machine_version(program).await
+            }
         }
     }
 
     pub(super) async fn flags(&self) -> Result<Vec<Flag>, Error> {
-        match self {
-            Source::Ours(driver) => Ok(driver.flags()),
-            Source::RancherMachine { driver } => Err(Error::NoProgram(driver.clone())),
-        }
+        let (program, driver) = match self {
+            Source::Ours(driver) => return Ok(driver.flags()),
+            Source::RancherMachine { driver, program } => {
+                (program.clone().ok_or_else(|| Error::NoProgram(driver.clone()))?, driver.clone())
+            }
+            Source::Download { driver, url, checksum, directory, proxies, authorities } => {
+                let wanted = download::Wanted { driver, url, checksum, authorities };
+                let kept = download::provide(directory, &wanted, proxies).await?;
+                (kept.join(download::program_name(driver)), driver.clone())
+            }
+        };
+        let asked = tokio::task::spawn_blocking(move || plugin::flags(&program, &driver)).await;
+        Ok(asked.map_err(|_| Error::Interrupted)??)
     }
+}
+
+async fn rancher_machine_version(program: &Path) -> Result<String, Error> {
+    let failed = |words: String| Error::Version { program: program.into(), words };
+    let output = tokio::process::Command::new(program).arg("--version").kill_on_drop(true).output().await;
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    // "rancher-machine version v0.15.0, build abc".
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Which fields are not like the others: from the driver's annotations.

@@ -103,7 +103,10 @@ async fn work(context: &Context, job: &Object, pod: &Object, files: &Files, tran
         let (drivers, storage) = (&context.settings.drivers, files.storage());
         return machine::run(drivers, &command, environment, &storage, &output).await;
     }
-    process::run(&context.settings, &command, &words, environment, files, &output).await
+    let authorities = context.server.borrow().ca_certificates.clone();
+    let job = process::Asked { command: &command, driver: &driver, words: &words, authorities: &authorities };
+    let _turn = context.processes.acquire().await;
+    process::run(&context.settings, job, environment, files, &output).await
 }
 
 struct Prepared {

@@ -17,13 +17,15 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use provisioning::graph::applied::{Belonging, Owner};
 use provisioning::machine::SET;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{Settings, attempt, files};
-use crate::Parts;
+use crate::{Parts, ServerInfo};
 
 /// The name in managed fields.
 const MANAGER: &str = "herdsman-jobs";
+/// Each takes some tens of megabytes; others wait for their turn.
+const MOST_PROCESSES: usize = 32;
 /// How long a machine's kind may take to be known.
 const SYNC_WITHIN: Duration = Duration::from_secs(20);
 const PACE: Pace = Pace {
@@ -69,13 +71,16 @@ pub(super) struct Context {
     pub(super) pods: Arc<Cache>,
     definitions: Arc<Cache>,
     pub(super) settings: Settings,
+    pub(super) server: watch::Receiver<ServerInfo>,
+    /// How many processes may still be started at a time.
+    pub(super) processes: Semaphore,
     running: Mutex<BTreeMap<String, Running>>,
     work: mpsc::UnboundedSender<Work>,
 }
 
 impl Context {
     pub(super) fn new(parts: Parts, settings: Settings) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
-        let Parts { caches, clock, entropy, access: _, server: _ } = parts;
+        let Parts { caches, clock, entropy, access: _, server } = parts;
         let (work, given) = mpsc::unbounded_channel();
         let context = Context {
             writer: Writer::new(caches.clone(), MANAGER),
@@ -83,11 +88,13 @@ impl Context {
             jobs: caches.of(&KindId::new("batch", "v1", "Job", "jobs")),
             pods: caches.of(&KindId::new("", "v1", "Pod", "pods")),
             definitions: caches.of_cluster(&index::definitions(), index::trim_definition),
+            processes: Semaphore::new(MOST_PROCESSES),
             running: Mutex::default(),
             caches,
             clock,
             entropy,
             settings,
+            server,
             work,
         };
         (Arc::new(context), given)
@@ -179,13 +186,15 @@ impl Context {
         let _ = self.work.send(work);
     }
 
-    /// Ends the attempts of Jobs that were there under this name and are no more.
-    pub(super) fn end_others(&self, job: &Key, uid: Option<&str>) {
-        for running in self.running().values_mut() {
-            if running.job == *job && Some(running.job_uid.as_str()) != uid {
-                running.end.take();
-            }
-        }
+    /// Ends the attempts of Jobs that were there under this name and are no more. Gives whether there are any: what they
+    /// leave is not known yet.
+    pub(super) fn end_others(&self, job: &Key, uid: Option<&str>) -> bool {
+        let mut all = self.running();
+        let others = all.values_mut().filter(|one| one.job == *job && Some(one.job_uid.as_str()) != uid);
+        others.fold(false, |_, other| {
+            other.end.take();
+            true
+        })
     }
 
     /// An attempt has ended, and everybody can see how.

@@ -4,27 +4,38 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use machine::command::Globals;
 use machine::run::FAILURE;
-use machine::{Command, Output};
+use machine::{Command, Output, download};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 use super::Settings;
 use super::files::Files;
 
+/// What a Job asks of rancher-machine.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// What its command line means.
+    pub(super) command: &'a Command,
+    /// The driver.
+    pub(super) driver: &'a str,
+    /// Its command line, with paths as they are here.
+    pub(super) words: &'a [String],
+    /// Whom to trust beside the system's authorities, as PEM.
+    pub(super) authorities: &'a str,
+}
+
 /// Runs rancher-machine with a Job's command line. Gives its exit code.
 ///
 /// It is not given the Secret with the state, nor a way to it: the state is unpacked in its storage directory.
 pub(super) async fn run(
     settings: &Settings,
-    command: &Command,
-    words: &[String],
+    job: Asked<'_>,
     environment: BTreeMap<String, String>,
     files: &Files,
     output: &Output,
 ) -> i32 {
-    match try_run(settings, command, words, environment, files, output).await {
+    match try_run(settings, job, environment, files, output).await {
         Ok(code) => code,
         Err(words) => {
             output.say(words);
@@ -35,8 +46,7 @@ pub(super) async fn run(
 
 async fn try_run(
     settings: &Settings,
-    command: &Command,
-    words: &[String],
+    job: Asked<'_>,
     environment: BTreeMap<String, String>,
     files: &Files,
     output: &Output,
@@ -44,13 +54,13 @@ async fn try_run(
     let binary = settings.rancher_machine.as_deref().ok_or(
         "there is no rancher-machine here: install it and name it with --machine-binary, or put it on the PATH",
     )?;
-    let path = search_path(binary, &command.globals)?;
+    let path = search_path(settings, binary, &job, &environment, output).await?;
     let storage = files.storage();
     let mut program = tokio::process::Command::new(binary);
     program
         .arg("--storage-path")
         .arg(&storage)
-        .args(arguments(words))
+        .args(arguments(job.words))
         .env_clear()
         .env("HOME", &storage)
         .env("PATH", path)
@@ -96,11 +106,30 @@ fn arguments(words: &[String]) -> Vec<String> {
     all
 }
 
-/// Where rancher-machine finds itself and the driver.
-fn search_path(binary: &Path, globals: &Globals) -> Result<String, String> {
-    let _ = globals;
+/// Where rancher-machine finds itself and the driver, which is downloaded if it is not here.
+async fn search_path(
+    settings: &Settings,
+    binary: &Path,
+    job: &Asked<'_>,
+    environment: &BTreeMap<String, String>,
+    output: &Output,
+) -> Result<String, String> {
     let own = binary.parent().map(|directory| directory.display().to_string()).unwrap_or_default();
-    Ok(format!("{own}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"))
+    let usual = format!("{own}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    let globals = &job.command.globals;
+    if globals.driver_url.is_empty() {
+        return Ok(usual);
+    }
+    output.say(format!("Downloading driver from {}", globals.driver_url));
+    let wanted = download::Wanted {
+        driver: job.driver,
+        url: &globals.driver_url,
+        checksum: &globals.driver_hash,
+        authorities: job.authorities,
+    };
+    let kept = download::provide(&settings.downloads, &wanted, &super::proxies(environment)).await;
+    let kept = kept.map_err(|error| error.to_string())?;
+    Ok(format!("{}:{usual}", kept.display()))
 }
 
 async fn say(stream: Option<impl AsyncRead + Unpin>, output: &Output) {

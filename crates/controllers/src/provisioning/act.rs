@@ -71,12 +71,10 @@ pub(super) async fn management(context: &Context, turn: &Turn, seen: &Seen) -> R
     let images = Images { agent: &agent, auth: &auth, registry: &registry };
     let wanted = management::objects(&seen.cluster, &name, images);
     let known = &context.known;
-    let there = [
-        known.management.get(&Key::new("", &name)),
-        known.namespaces.get(&Key::new("", &name)),
-        known.tokens.get(&Key::new(&name, names::DEFAULT_REGISTRATION_TOKEN)),
-    ];
-    let there: Vec<provisioning::Object> = there.iter().flatten().map(|object| document(object)).collect();
+    let there = [known.management.get(&Key::new("", &name)), known.namespaces.get(&Key::new("", &name))];
+    let tokens = management::TOKENS.map(|token| known.tokens.get(&Key::new(&name, token)));
+    let there = there.iter().chain(&tokens).flatten();
+    let there: Vec<provisioning::Object> = there.map(|object| document(object)).collect();
     let owner = Owner { set: management::SET, object: graph::identity(&seen.cluster) };
     let existing = Existing { objects: &there, referred: &Default::default() };
     for change in difference(&owner, &wanted, existing)? {

@@ -8,7 +8,7 @@ use api::catalogue::{annotations, labels};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clock::Clock;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use plan::agent::{Job, Local, Outcome, Seen, Source, Step, Tended, decide};
 use plan::secret::{Data, PlanSecret};
 use serde_json::{Value, json};
@@ -248,6 +248,21 @@ impl Computer {
         let prefix = format!("{}=", labels::MACHINE_UID);
         let words = config(&plan)["node-label"].as_array()?.clone();
         words.iter().filter_map(Value::as_str).find_map(|word| word.strip_prefix(&prefix)).map(str::to_owned)
+    }
+}
+
+/// Kubelets end pods that are to go.
+pub(crate) async fn kubelets(downstream: kube::Client) {
+    let kind = resource("", "v1", "Pod", "pods");
+    let pods: Api<DynamicObject> = Api::namespaced_with(downstream, "default", &kind);
+    loop {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        for pod in pods.list(&ListParams::default()).await.unwrap().items {
+            if pod.metadata.deletion_timestamp.is_some() {
+                let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+                pods.delete(&name(&pod), &now).await.unwrap();
+            }
+        }
     }
 }
 

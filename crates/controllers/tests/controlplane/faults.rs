@@ -1,6 +1,6 @@
 //! A client that somebody is always faster than.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,21 +8,46 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use apiserver::http::AsUser;
+use clock::{Entropy as _, SeededEntropy};
 use kube::client::Body;
 use tower::ServiceExt as _;
 
 /// What happens to writes.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Faults {
-    /// Somebody else writes every object just before we do, once each time.
+    /// Somebody else writes objects just before we do.
     pub(crate) conflicts: Arc<AtomicBool>,
     touched: Arc<Mutex<BTreeSet<String>>>,
+    luck: Arc<Mutex<SeededEntropy>>,
     writes: Arc<AtomicUsize>,
     /// What was written, in order.
     pub(crate) log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Faults {
+    pub(crate) fn new(seed: u64) -> Self {
+        Faults {
+            conflicts: Arc::default(),
+            touched: Arc::default(),
+            luck: Arc::new(Mutex::new(SeededEntropy::new(seed))),
+            writes: Arc::default(),
+            log: Arc::default(),
+        }
+    }
+
+    /// What was written since the last time, by verb and kind.
+    pub(crate) fn take(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for line in std::mem::take(&mut *self.log.lock().unwrap()) {
+            let (verb, path) = line.split_once(' ').unwrap();
+            let mut parts = path.split('/').skip_while(|part| *part != "namespaces").skip(2);
+            let kind = parts.next().unwrap_or_default();
+            let status = if path.ends_with("/status") { "/status" } else { "" };
+            *counts.entry(format!("{verb} {kind}{status}")).or_default() += 1;
+        }
+        counts
+    }
+
     pub(crate) fn over(&self, inner: AsUser) -> Faulty {
         Faulty { inner, faults: self.clone() }
     }
@@ -55,12 +80,10 @@ impl tower::Service<http::Request<Body>> for Faulty {
             }
             if request.method() == http::Method::PATCH && faults.conflicts.load(Ordering::Relaxed) {
                 let object = path.trim_end_matches("/status").to_owned();
-                let first = {
-                    let mut touched = faults.touched.lock().unwrap();
-                    // Every other time, so that everything succeeds in the end.
-                    if touched.remove(&path) { false } else { touched.insert(path) }
-                };
-                if first {
+                // The first write of every object, and half of those after it: everything succeeds in the end.
+                let first = faults.touched.lock().unwrap().insert(path);
+                let unlucky = faults.luck.lock().unwrap().below(2) == 0;
+                if first || unlucky {
                     let count = faults.writes.fetch_add(1, Ordering::Relaxed);
                     let body = format!(r#"{{"metadata":{{"annotations":{{"test/touched":"{count}"}}}}}}"#);
                     let touch = http::Request::patch(object)

@@ -71,6 +71,17 @@ fn a_cluster_of_five_is_made_grows_changes_and_goes() {
             assert_eq!((truth.members.len(), truth.started, truth.machines.len()), (3, 1, 5));
         }
         assert!(restarts(&world).iter().all(|(_, restarts, _)| *restarts == 0), "{:?}", restarts(&world));
+        let written = world.faults.take();
+        println!("for five machines: {written:?}");
+        // Deliver, note the join URL, copy the applied plan, note that probes passed, elect; conditions as they change.
+        let few = [
+            ("PATCH secrets", 5 * 5),
+            ("PATCH machines/status", 5 * 8),
+            ("PATCH rkecontrolplanes/status", 20),
+        ];
+        for (what, most) in few {
+            assert!(written.get(what).copied().unwrap_or_default() <= most, "{what}: {written:?}");
+        }
         let uids = |machines: Vec<serde_json::Value>| -> Vec<String> {
             machines.iter().map(|machine| machine["metadata"]["uid"].to_string()).collect()
         };

@@ -141,6 +141,7 @@ impl World {
         let mut running = JoinSet::new();
         running.spawn(capi::run(parts, Some(access.clone())));
         running.spawn(computer::etcd(truth.clone(), downstream.client("k3s")));
+        running.spawn(computer::kubelets(downstream.client("kubelets")));
         running.spawn(providers(management.client("providers"), truth.clone()));
         let info =
             ServerInfo { url: "https://herdsman.example.com".into(), ca_certificates: "-- pem --\n".into() };
@@ -148,7 +149,7 @@ impl World {
             clock,
             client,
             truth,
-            faults: Faults::default(),
+            faults: Faults::new(seed),
             waits: Arc::default(),
             server: watch::channel(info).0,
             access,
@@ -316,7 +317,9 @@ impl World {
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        panic!("{what}: not after {seconds} s: {last}");
+        let log = self.faults.log.lock().unwrap();
+        let written = &log[log.len().saturating_sub(12)..];
+        panic!("{what}: not after {seconds} s: {last}; {} writes, the last ones {written:?}", log.len());
     }
 
     /// What a condition of the control plane says.
@@ -328,7 +331,7 @@ impl World {
 
     /// Waits until the spec as it is has reached every node.
     pub(crate) async fn reconciled(&self, cluster: &str) {
-        self.until(1800, &format!("{cluster} is reconciled"), async || {
+        self.until(900, &format!("{cluster} is reconciled"), async || {
             let object = self.get("RKEControlPlane", cluster).await;
             let spec = |value: &Value| serde_json::from_value::<RKEControlPlaneSpec>(value.clone()).ok();
             let applied = spec(&object["status"]["appliedSpec"]) == spec(&object["spec"]);
@@ -362,7 +365,7 @@ impl World {
     }
 }
 
-async fn create(api: &Api<DynamicObject>, kind: &ApiResource, name: &str, rest: Value) {
+pub(crate) async fn create(api: &Api<DynamicObject>, kind: &ApiResource, name: &str, rest: Value) {
     let mut document = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}});
     merge(&mut document, &rest);
     api.create(&PostParams::default(), &serde_json::from_value(document).unwrap()).await.unwrap();
@@ -371,7 +374,12 @@ async fn create(api: &Api<DynamicObject>, kind: &ApiResource, name: &str, rest: 
 pub(crate) fn merge(onto: &mut Value, patch: &Value) {
     match patch.as_object() {
         None => onto.clone_from(patch),
-        Some(patch) => patch.iter().for_each(|(key, value)| merge(&mut onto[key], value)),
+        Some(patch) => {
+            if onto.is_null() {
+                *onto = json!({});
+            }
+            patch.iter().for_each(|(key, value)| merge(&mut onto[key], value));
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::{Downstreams, TOKENS};
 use crate::book::Book;
+use crate::credential::Hash;
 use crate::issue::MANAGER;
 use crate::params::Params;
 
@@ -157,16 +158,25 @@ impl Downstreams {
 
     /// Sessions whose token is no longer good end, and those of clusters that are gone.
     fn end_revoked(&self, book: &Book) {
-        let entries = self.lock().clone();
-        for (id, entry) in entries {
+        let now = self.0.clock.monotonic();
+        let ids: Vec<String> = self.lock().keys().cloned().collect();
+        for id in ids {
             let gone = self.0.clusters.get(&Key::new("", &id)).is_none();
-            let revoked = entry.token.is_some_and(|hash| book.find_hash(&hash).is_none());
-            if gone || revoked {
-                tracing::info!(cluster = id, gone, revoked, "the tunnel ends");
-                if let Ok(key) = tunnel::ClientKey::new(&id) {
-                    self.0.hub.disconnect(&key);
-                }
-                self.lock().remove(&id);
+            let good = |token: &Hash| !gone && book.find_hash(token).is_some();
+            let mut entries = self.lock();
+            let Some(entry) = entries.get_mut(&id) else { continue };
+            let revoked = entry.ways.sweep(&id, now, |key| self.0.hub.has(key), good);
+            if gone {
+                entries.remove(&id);
+            }
+            drop(entries);
+            for key in revoked {
+                tracing::info!(
+                    client = key.as_str(),
+                    gone,
+                    "the tunnel ends: its token is not good any more"
+                );
+                self.0.hub.disconnect(&key);
             }
         }
     }

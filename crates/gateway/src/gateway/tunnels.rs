@@ -47,9 +47,7 @@ impl Clusters<'_> {
         let token = headers::text(&head.headers, TUNNEL_TOKEN);
         let cluster = self.cluster(token)?;
         let params = params::read(&head.headers).map_err(|error| Verdict::Wrong(error.to_string()))?;
-        let key = named(cluster.clone())?;
-        self.0.0.downstreams.said(&cluster, params, Hash::of(token));
-        Ok(key)
+        Ok(self.0.0.downstreams.said(&cluster, params, Hash::of(token)))
     }
 }
 

@@ -86,7 +86,7 @@ async fn a_cluster_dials_in_and_is_reached() {
     assert_eq!(lost["reason"], "Disconnected");
     let (code, said) = world.ask(PODS, &[("authorization", &admin)]).await;
     assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(said.contains("failed to find Session for client c-m-abcdefgh"), "{said}");
+    assert!(said.contains("cluster c-m-abcdefgh is not connected"), "{said}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn another_protocol_passes_through() {
     let (_, token) = world.cluster().await;
     let cluster = Cluster::new(&world).await;
     let _agent = dial_in(&world, &cluster, &token);
-    world.hub.wait_for(&ClientKey::new(CLUSTER).unwrap()).await;
+    world.gateway.downstreams().wait_for(CLUSTER).await;
     for protocol in ["SPDY/3.1", "websocket"] {
         let headers = [
             ("authorization", &*bearer(ADMIN_TOKEN)),
@@ -136,7 +136,7 @@ async fn only_who_owns_a_cluster_reaches_it() {
     let machine = world.machine("m1").await;
     let cluster = Cluster::new(&world).await;
     let _agent = dial_in(&world, &cluster, &token);
-    world.hub.wait_for(&ClientKey::new(CLUSTER).unwrap()).await;
+    world.gateway.downstreams().wait_for(CLUSTER).await;
     let of_node = crate::nodes::token_of(&world.registered(&machine.token, "1").await);
     for (token, code) in [
         (None, 401),
@@ -187,6 +187,29 @@ async fn only_who_owns_a_cluster_reaches_it() {
     bindings.delete("owner", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(world.ask(PODS, &[("authorization", &value)]).await.0, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clusters_kubeconfig_opens_that_cluster_alone() {
+    let world = World::new().await;
+    let (_, token) = world.cluster().await;
+    let cluster = Cluster::new(&world).await;
+    let _agent = dial_in(&world, &cluster, &token);
+    world.gateway.downstreams().wait_for(CLUSTER).await;
+    let of_cluster = format!("kubeconfig-{CLUSTER}:secret");
+    let value = bearer(&of_cluster);
+    let code = async |path: &str| world.ask(path, &[("authorization", &value)]).await.0;
+    assert_eq!(code(PODS).await, StatusCode::UNAUTHORIZED);
+    let kept = json!({"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+        "metadata": {"name": "pets-kubeconfig", "namespace": NAMESPACE}, "data": {"token": STANDARD.encode(&of_cluster)}});
+    world.create("secrets", kept).await;
+    world.until("open", async || (code(PODS).await == StatusCode::OK).then_some(())).await;
+    assert_eq!(code("/k8s/clusters/c-m-other000/api").await, StatusCode::UNAUTHORIZED);
+    assert_eq!(code("/api/v1/secrets").await, StatusCode::UNAUTHORIZED);
+    let wrong = bearer(&format!("kubeconfig-{CLUSTER}:guess"));
+    assert_eq!(world.ask(PODS, &[("authorization", &wrong)]).await.0, StatusCode::UNAUTHORIZED);
+    world.secrets(NAMESPACE).delete("pets-kubeconfig", &DeleteParams::default()).await.unwrap();
+    world.until("shut", async || (code(PODS).await == StatusCode::UNAUTHORIZED).then_some(())).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,26 +268,61 @@ async fn a_tunnel_ends_with_its_token_and_with_its_cluster() {
     let world = World::new().await;
     let (_, token) = world.cluster().await;
     let cluster = Cluster::new(&world).await;
-    let key = ClientKey::new(CLUSTER).unwrap();
     let mut first = client(&world, &cluster);
     let said = hello(&token, &cluster.params());
     let session = tokio::spawn(async move { first.once(&said, &mut |_| {}).await });
-    world.hub.wait_for(&key).await;
+    world.gateway.downstreams().wait_for(CLUSTER).await;
     world.until("connected", async || connected(&world).await.filter(|one| one["status"] == "True")).await;
     // It is replaced: the new one is good, the old one ends when its grace period does.
     let patch = Patch::Merge(json!({"data": {"token": STANDARD.encode("another")}}));
     world.secrets(CLUSTER).patch("crt-token-system", &PatchParams::default(), &patch).await.unwrap();
     tokio::time::timeout(Duration::from_secs(60), session).await.unwrap().unwrap().unwrap();
-    assert!(!world.hub.has(&key));
+    assert!(!world.gateway.downstreams().connected(CLUSTER));
     world.until("known", async || world.book.find("another")).await;
     let mut second = client(&world, &cluster);
     let said = hello("another", &cluster.params());
     let session = tokio::spawn(async move { second.once(&said, &mut |_| {}).await });
-    world.hub.wait_for(&key).await;
+    world.gateway.downstreams().wait_for(CLUSTER).await;
     let clusters = world.api("management.cattle.io/v3", "Cluster", "clusters", "");
     clusters.delete(CLUSTER, &DeleteParams::default()).await.unwrap();
     tokio::time::timeout(Duration::from_secs(60), session).await.unwrap().unwrap().unwrap();
-    assert!(!world.hub.has(&key));
+    assert!(!world.gateway.downstreams().connected(CLUSTER));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_reached_by_whichever_way_there_is() {
+    let world = World::new().await;
+    let (_, token) = world.cluster().await;
+    let cluster = Cluster::new(&world).await;
+    let mut on_server = cluster.clone();
+    on_server.address = "10.0.0.5:6443";
+    let endpoint = async || {
+        let found =
+            world.api("management.cattle.io/v3", "Cluster", "clusters", "").get(CLUSTER).await.unwrap();
+        found.data["status"]["apiEndpoint"].clone()
+    };
+    let admin = bearer(ADMIN_TOKEN);
+    let reached = async || world.ask(PODS, &[("authorization", &admin)]).await.0 == StatusCode::OK;
+    // First the agent on a server, then the one in the cluster, each of which dials its own address only.
+    let first = dial_in(&world, &on_server, &token);
+    world.until("connected", async || connected(&world).await.filter(|one| one["status"] == "True")).await;
+    assert!(reached().await);
+    assert_eq!(endpoint().await, "https://10.0.0.5:6443");
+    let second = dial_in(&world, &cluster, &token);
+    world.until("both", async || (world.hub.clients().len() == 2).then_some(())).await;
+    for _ in 0..5 {
+        assert!(reached().await);
+    }
+    assert_eq!(endpoint().await, "https://10.0.0.5:6443", "nothing is written for another way");
+    first.abort();
+    world.until("one", async || (world.hub.clients().len() == 1).then_some(())).await;
+    assert!(reached().await, "by the other way, with what the first one said");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(connected(&world).await.unwrap()["status"], "True");
+    second.abort();
+    let _again = dial_in(&world, &cluster, &token);
+    world.until("kept", async || (endpoint().await == format!("https://{ADDRESS}")).then_some(())).await;
+    assert!(reached().await);
 }
 
 fn kubeconfig(server: &str) -> Kubeconfig {

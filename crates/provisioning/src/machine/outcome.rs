@@ -103,10 +103,11 @@ pub(super) fn noted(status: RKEMachineStatus, machine: &Machine, program: &Progr
         "" => status.cloud_credential_secret_name.clone(),
         named => named.to_owned(),
     };
+    let provisioned = !machine.spec.provider_id.is_empty();
     RKEMachineStatus {
-        initialization: Some(MachineInitialization {
-            provisioned: Some(!machine.spec.provider_id.is_empty()),
-        }),
+        // The older contract's word for the same.
+        ready: provisioned,
+        initialization: Some(MachineInitialization { provisioned: Some(provisioned) }),
         driver_hash: program.hash.clone(),
         driver_url: program.url.clone(),
         cloud_credential_secret_name: credential,

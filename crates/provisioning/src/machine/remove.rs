@@ -66,9 +66,10 @@ pub fn remove(facts: &Facts<'_>) -> Remove {
     };
     if created.status == "Unknown" {
         match facts.job {
-            None => return Remove::Prune,
+            // Announced and never begun; or its Job was taken away, and what it left is known.
+            None if facts.state_is_empty => return Remove::Prune,
             Some(job) if !job.deletes => return unfinished(facts, job),
-            Some(_) => {}
+            _ => {}
         }
     }
     match condition(facts.infra, conditions::DELETE_JOB).map(|one| one.status.as_str()) {

@@ -192,6 +192,9 @@ impl Cluster {
         if self.endpoint(None).is_none() {
             return Err("etcd has no quorum".into());
         }
+        if self.members().len() == 1 && self.is_member(machine) {
+            return Err("it is the last one".into());
+        }
         let removed = self.change(|kept| kept.members.remove(machine))?;
         self.notify();
         Ok(removed)
@@ -200,8 +203,9 @@ impl Cluster {
     /// The machine is gone for good, and with it what it knew. Says whether it was the last that had data.
     pub(crate) fn forget(&self, machine: &MachineName, live: &BTreeSet<MachineName>) -> bool {
         let state = self.state();
-        state.kept.members.contains(machine)
-            && !state.kept.members.iter().any(|(member, _)| member != machine && live.contains(member))
+        let members = &state.kept.members;
+        let had = members.contains(machine) || (members.len() == 0 && state.running.is_empty());
+        had && !members.iter().any(|(member, _)| member != machine && live.contains(member))
     }
 
     fn notify(&self) {

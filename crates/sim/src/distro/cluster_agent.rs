@@ -6,12 +6,10 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::catalogue::{headers, namespaces};
+use api::catalogue::namespaces;
 use api::names;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use futures_util::StreamExt as _;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::Uri;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -19,12 +17,12 @@ use kube::api::{Api, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 use tunnel::Target;
-use tunnel::client::{Backoff, Client, Hello, Progress};
-use tunnel::serve::{Dial, Forward, Io, Later};
-use tunnel::session::Settings;
+use tunnel::client::Backoff;
+use tunnel::serve::{Dial, Io, Later};
 
 use super::cluster::Cluster;
 use super::ports::SERVICE;
+use crate::line::{self, Offer};
 use crate::network::Network;
 use crate::upstream::{self, Unverified, Upstream};
 
@@ -126,31 +124,15 @@ async fn session(
     let way: Upstream = way.map_err(|error| match error {
         Unverified::NoAnswer(why) | Unverified::Wrong(why) => why,
     })?;
-    let hello = hello(cluster, asked, *registered).await?;
-    let mut client = Client {
-        transport: Arc::new(way),
-        handler: Arc::new(Forward::new(
-            |target: &Target| target.proto == "tcp" && target.address == format!("{SERVICE}:443"),
-            ToApi { cluster: cluster.clone(), network: base.network.clone(), from },
-        )),
-        settings: Settings::default(),
-        clock: base.clock.clone(),
-        entropy: Box::new(base.chance.of(&format!("{} session", cluster.id))),
-    };
-    let mut connected = |progress: Progress<'_>| {
-        if let Progress::Connected(_) = progress {
-            cluster.say("cluster agent is connected");
-            *registered = true;
-        }
-    };
-    match client.once(&hello, &mut connected).await {
-        Ok(ended) => Ok(format!("the session ended: {ended}")),
-        Err(error) => Err(agent::chain(&error)),
-    }
+    let offer = offer(cluster, asked).await?;
+    let dial = ToApi { cluster: cluster.clone(), network: base.network.clone(), from };
+    let entropy = Box::new(base.chance.of(&format!("{} session", cluster.id)));
+    let connected = || cluster.say("cluster agent is connected");
+    line::hold(way, offer, dial, base.clock.clone(), entropy, registered, connected).await
 }
 
-/// What a session begins with: the registration token, and how the API is reached and spoken to.
-async fn hello(cluster: &Cluster, asked: &Asked, registered: bool) -> Result<Hello, String> {
+/// The registration token of the credentials, and how the API is reached and spoken to.
+async fn offer(cluster: &Cluster, asked: &Asked) -> Result<Offer, String> {
     let client = cluster.client("system:kubelet");
     let failed = |error: kube::Error| agent::chain(&error);
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespaces::CATTLE_SYSTEM);
@@ -159,27 +141,15 @@ async fn hello(cluster: &Cluster, asked: &Asked, registered: bool) -> Result<Hel
     let accounts: Api<ServiceAccount> = Api::namespaced(client, namespaces::CATTLE_SYSTEM);
     let spec = TokenRequestSpec { expiration_seconds: Some(LIFETIME), ..TokenRequestSpec::default() };
     let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
-    let answer = accounts
-        .create_token_request(&asked.account, &PostParams::default(), &request)
-        .await
-        .map_err(failed)?;
-    let account = answer.status.map(|status| status.token).unwrap_or_default();
-    let params = json!({"cluster": {
-        "address": format!("{SERVICE}:443"),
-        "token": account,
-        "caCert": BASE64_STANDARD.encode(cluster.pki.ca_certificate()),
-    }});
-    let mut all = HeaderMap::new();
-    let mut set = |name: &str, value: &[u8]| -> Result<(), String> {
-        let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
-        all.insert(name, HeaderValue::from_bytes(value).map_err(|error| error.to_string())?);
-        Ok(())
-    };
-    set(headers::TUNNEL_TOKEN, &token.0)?;
-    set(headers::TUNNEL_PARAMS, BASE64_STANDARD.encode(params.to_string()).as_bytes())?;
-    let path = if registered { "/v3/connect" } else { "/v3/connect/register" };
-    let url = format!("{}{path}", asked.server.trim_end_matches('/'));
-    Ok(Hello { url: url.parse().map_err(|_| format!("{url:?} is no URL"))?, headers: all })
+    let answer = accounts.create_token_request(&asked.account, &PostParams::default(), &request).await;
+    let status = answer.map_err(failed)?.status;
+    Ok(Offer {
+        server: asked.server.clone(),
+        token: token.0,
+        address: format!("{SERVICE}:443"),
+        account: status.and_then(|status| status.token).unwrap_or_default(),
+        authority: cluster.pki.ca_certificate().to_owned(),
+    })
 }
 
 /// The Service `kubernetes`, as a pod on one host reaches it.

@@ -20,11 +20,15 @@ const FILE: &str = "cluster.json";
 
 /// All clusters of a world.
 #[derive(Default)]
-pub(crate) struct Clusters(Mutex<BTreeMap<String, Arc<Cluster>>>);
+pub(crate) struct Clusters {
+    all: Mutex<BTreeMap<String, Arc<Cluster>>>,
+    /// One at a time begins: the second is to see the first.
+    founding: tokio::sync::Mutex<()>,
+}
 
 impl Clusters {
     fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Cluster>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Cluster>> {
@@ -40,6 +44,7 @@ impl Clusters {
     /// # Errors
     /// If servers of another cluster have the same token: then somebody had two servers begin a cluster that was to be one.
     pub(crate) async fn found(&self, context: &Context<'_>) -> Result<Arc<Cluster>, String> {
+        let _turn = self.founding.lock().await;
         let (machine, token) = (context.machine, context.config.text("token"));
         if let Some(other) = self.list().into_iter().find(|other| other.is_server_token(token)) {
             if other.members().len() == 0 {

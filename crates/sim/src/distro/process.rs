@@ -77,7 +77,7 @@ impl Context<'_> {
     /// What the node is called.
     pub(crate) fn node_name(&self) -> String {
         match self.config.text("node-name") {
-            "" => self.machine.name.as_str().to_lowercase(),
+            "" => self.machine.record().hostname().to_lowercase(),
             name => name.to_lowercase(),
         }
     }

@@ -68,8 +68,10 @@ async fn follow_nodes(cluster: &Arc<Cluster>) {
             },
             _ = tick.tick() => {
                 removal::retry(cluster, &nodes, &known).await;
+                let kubelets = cluster.kubelets();
                 for node in known.values() {
-                    judge(cluster, &nodes, node, &mut heard).await;
+                    let alive = kubelets.get(&name(node)).is_some_and(|kubelet| cluster.serves(kubelet.address));
+                    judge(cluster, &nodes, node, alive, &mut heard).await;
                 }
             }
         }
@@ -81,10 +83,15 @@ fn name(node: &Value) -> String {
 }
 
 /// Marks a node that nobody has heard of for too long, and takes the mark off one that came back.
-async fn judge(cluster: &Cluster, nodes: &Api<Node>, node: &Value, heard: &mut BTreeMap<String, Monotonic>) {
+async fn judge(
+    cluster: &Cluster,
+    nodes: &Api<Node>,
+    node: &Value,
+    alive: bool,
+    heard: &mut BTreeMap<String, Monotonic>,
+) {
     let name = name(node);
     let now = cluster.base.clock.monotonic();
-    let alive = cluster.kubelets().get(&name).is_some_and(|kubelet| cluster.serves(kubelet.address));
     let last = heard.entry(name.clone()).or_insert(now);
     if alive {
         *last = now;

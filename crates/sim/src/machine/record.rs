@@ -10,12 +10,16 @@ use super::{MachineName, Os};
 use crate::settings::Delays;
 
 const FILE: &str = "machine.json";
+const SCRIPT: &str = "bootstrap-script";
 
 /// What is kept of a machine beside its files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
     pub(crate) name: MachineName,
+    /// Empty: its name.
+    #[serde(default)]
+    pub(crate) hostname: String,
     pub(crate) address: Ipv4Addr,
     pub(crate) cpus: u32,
     pub(crate) memory_mib: u64,
@@ -23,11 +27,14 @@ pub(crate) struct Record {
     pub(crate) os: Os,
     #[serde(default, with = "delays")]
     pub(crate) delays: Option<Delays>,
-    #[serde(default)]
-    pub(crate) script: Option<String>,
 }
 
 impl Record {
+    /// What it calls itself.
+    pub(crate) fn hostname(&self) -> &str {
+        if self.hostname.is_empty() { self.name.as_str() } else { &self.hostname }
+    }
+
     /// The one in a machine's directory; none if it is not there.
     pub(crate) fn load(directory: &Path) -> io::Result<Option<Self>> {
         match std::fs::read(directory.join(FILE)) {
@@ -42,6 +49,17 @@ impl Record {
         std::fs::create_dir_all(directory)?;
         replace(&directory.join(FILE), &serde_json::to_vec(self)?)
     }
+}
+
+/// The script that a machine runs at its first boot: it is long, and read once.
+pub(crate) fn load_script(directory: &Path) -> Option<String> {
+    std::fs::read_to_string(directory.join(SCRIPT)).ok()
+}
+
+/// Gives a machine its script.
+pub(crate) fn save_script(directory: &Path, script: &str) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    replace(&directory.join(SCRIPT), script.as_bytes())
 }
 
 /// Puts content in the place of a file's, whole or not at all. It holds what opens doors: nobody else reads it.
@@ -93,12 +111,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let record = Record {
             name: "m".into(),
+            hostname: "host".into(),
             address: Ipv4Addr::new(10, 42, 0, 1),
             cpus: 2,
             memory_mib: 4096,
             os: Os::Windows,
             delays: Some(Delays::default()),
-            script: Some("#!".into()),
         };
         record.save(directory.path()).unwrap();
         assert_eq!(Record::load(directory.path()).unwrap(), Some(record));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::catalogue::{annotations, conditions, labels};
 use api::rke::v1::RKEControlPlaneSpec;
-use clock::{Clock, RuntimeClock};
+use clock::{Clock, RuntimeClock, SystemClock};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -17,6 +17,7 @@ use planner::{
     PlanView, Release, Snapshot, State, Tokens, decide_with,
 };
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use sim::{CreateOptions, Delays, Downstream, Registration, Settings, Stores, World};
 
 use crate::management::{Management, NAMESPACE, URL};
@@ -57,6 +58,19 @@ impl Story {
     pub(crate) async fn at(began: Timestamp, version: &str, seed: u64) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(RuntimeClock::starting_at(began));
         let management = Management::start(&clock, seed).await;
+        Story::around(management, clock, version, seed).await
+    }
+
+    /// One whose server speaks TLS.
+    pub(crate) async fn secure(version: &str, seed: u64) -> Self {
+        // Certificates are checked against the real time.
+        let clock: Arc<dyn Clock> = Arc::new(RuntimeClock::starting_at(SystemClock.now()));
+        let directory = tempfile::tempdir().unwrap();
+        let management = Management::secure(&clock, seed, directory.path()).await;
+        Story::around(management, clock, version, seed).await
+    }
+
+    async fn around(management: Management, clock: Arc<dyn Clock>, version: &str, seed: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings {
             directory: directory.path().to_owned(),
@@ -78,7 +92,8 @@ impl Story {
             },
             agent: Some(ClusterAgent {
                 image: "herdsman/cluster-agent:v1".into(),
-                server_url: URL.into(),
+                server_url: management.url().into(),
+                ca_checksum: checksum(management.authority()),
                 token: "registration-token".into(),
                 ..ClusterAgent::default()
             }),
@@ -135,8 +150,12 @@ impl Story {
         let windows = roles.contains(&"windows");
         let ours = Ours { labels: words, deleting_since: None, has_hook: roles.contains(&"etcd") };
         self.machines.lock().unwrap().insert(name.to_owned(), ours);
-        let registration =
-            Registration { server: URL.into(), token: format!("token-of-{name}"), ..Registration::default() };
+        let registration = Registration {
+            server: self.management.url().into(),
+            token: format!("token-of-{name}"),
+            ca_checksum: checksum(self.management.authority()),
+            ..Registration::default()
+        };
         let script = match windows {
             false => registration.script(),
             true => format!(
@@ -343,12 +362,12 @@ impl Story {
 
     /// Plans until something is so.
     pub(crate) async fn until(&self, seconds: u64, what: &str, so: impl AsyncFn(&Story) -> bool) {
-        for _ in 0..seconds * 2 {
+        for _ in 0..seconds {
             self.plan().await;
             if so(self).await {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
         let waits: Vec<String> = self.kept().last.waits.iter().map(|wait| wait.message.clone()).collect();
         let events: String = self.world.events().iter().map(|event| format!("{event}\n")).collect();
@@ -395,6 +414,14 @@ fn node_view(node: &Value) -> planner::Node {
         ready: conditions.iter().find(|one| one["type"] == "Ready").map(|one| one["status"] == "True"),
         removal,
     }
+}
+
+/// As scripts have it; none for nothing.
+pub(crate) fn checksum(authority: &str) -> String {
+    if authority.is_empty() {
+        return String::new();
+    }
+    Sha256::digest(authority).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn data(secret: &Secret) -> Data {

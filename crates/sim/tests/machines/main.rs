@@ -1,9 +1,13 @@
 //! Simulated machines with plans of the real planner, on an embedded management server: one thread, simulated time.
 
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod chaos;
 mod control_plane;
 mod faults;
 mod lifecycle;
 mod management;
+mod registration;
 mod replay;
 mod restart;
 mod through_tunnel;

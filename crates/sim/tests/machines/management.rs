@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use agent::connect::Stream;
@@ -11,7 +12,10 @@ use agent::machine::Later;
 use apiserver::auth::SigningKey;
 use apiserver::http::Body;
 use apiserver::instance::{Instance, Parts};
+use apiserver::pki::{Clients, Keys, Pki};
 use apiserver::store::{MemoryStore, Options, Store};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use clock::{Clock, SeededEntropy};
 use http::{HeaderMap, Request, Response, request};
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
@@ -21,6 +25,7 @@ use hyper_util::rt::TokioIo;
 use kubeapi::authn::{MASTERS, User};
 use serde_json::json;
 use sim::Uplink;
+use tokio_rustls::TlsAcceptor;
 use tunnel::hub::{Authorizer, Verdict};
 use tunnel::session::Settings;
 use tunnel::{ClientKey, Hub};
@@ -39,10 +44,27 @@ struct Inner {
     registered: Mutex<BTreeMap<String, HeaderMap>>,
     /// What tunnels said of their clusters.
     params: Mutex<Vec<String>>,
+    /// TLS, and the authority that `/cacerts` shows.
+    tls: Option<(TlsAcceptor, String)>,
 }
 
 impl Management {
     pub(crate) async fn start(clock: &Arc<dyn Clock>, seed: u64) -> Self {
+        Management::start_with(clock, seed, None).await
+    }
+
+    /// One that speaks TLS, with an authority of its own.
+    pub(crate) async fn secure(clock: &Arc<dyn Clock>, seed: u64, directory: &Path) -> Self {
+        let keys = Keys::open(directory, clock.as_ref(), &mut SeededEntropy::new(seed)).unwrap();
+        let pki = Arc::new(Pki::new(keys, clock.clone(), Box::new(SeededEntropy::new(seed))).unwrap());
+        let tls = pki.server_config(&["herdsman.test".into()], Clients::ShowNone).unwrap();
+        let mut tls = (*tls).clone();
+        tls.alpn_protocols.clear();
+        let tls = (TlsAcceptor::from(Arc::new(tls)), pki.ca_certificate().to_owned());
+        Management::start_with(clock, seed, Some(tls)).await
+    }
+
+    async fn start_with(clock: &Arc<dyn Clock>, seed: u64, tls: Option<(TlsAcceptor, String)>) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Options::default(), clock.clone()));
         let key = SigningKey::from_pem(include_str!("../../../apiserver/tests/data/sa.key")).unwrap();
         let entropy = Box::new(SeededEntropy::new(seed));
@@ -58,11 +80,21 @@ impl Management {
             hub,
             registered: Mutex::default(),
             params: Mutex::default(),
+            tls,
         }))
     }
 
     pub(crate) fn client(&self) -> kube::Client {
         kube::Client::new(self.0.instance.api().as_user(admin()), NAMESPACE)
+    }
+
+    /// What `/cacerts` answers; empty without TLS.
+    pub(crate) fn authority(&self) -> &str {
+        self.0.tls.as_ref().map_or("", |(_, authority)| authority)
+    }
+
+    pub(crate) fn url(&self) -> &'static str {
+        if self.0.tls.is_some() { "https://herdsman.test" } else { URL }
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -92,13 +124,16 @@ impl Management {
         };
         match request.uri().path() {
             "/healthz" => plain(200, "ok".into()),
+            "/cacerts" => plain(200, self.authority().to_owned()),
             "/v3/connect/agent" => {
                 let headers = request.headers().clone();
                 let token =
                     headers["authorization"].to_str().unwrap().strip_prefix("Bearer ").unwrap().to_owned();
                 let Some(machine) = token.strip_prefix("token-of-") else { return plain(401, "who?".into()) };
+                let authority = BASE64_STANDARD.encode(self.authority());
+                let cluster = json!({"server": self.url(), "certificate-authority-data": authority});
                 let kubeconfig = json!({
-                    "clusters": [{"name": "agent", "cluster": {"server": URL}}],
+                    "clusters": [{"name": "agent", "cluster": cluster}],
                     "users": [{"name": "agent", "user": {"token": "x"}}],
                     "contexts": [{"name": "agent", "context": {"cluster": "agent", "user": "agent"}}],
                     "current-context": "agent",
@@ -142,13 +177,20 @@ impl Authorizer for Management {
 
 impl Uplink for Management {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> Later<'a, io::Result<Box<dyn Stream>>> {
-        assert_eq!((host, port), ("herdsman.test", 80), "machines know no other server");
+        let known = if self.0.tls.is_some() { 443 } else { 80 };
+        assert_eq!((host, port), ("herdsman.test", known), "machines know no other server");
         let (near, far) = tokio::io::duplex(64 << 10);
-        let this = self.clone();
+        let (this, tls) = (self.clone(), self.0.tls.as_ref().map(|(tls, _)| tls.clone()));
         tokio::spawn(async move {
             let serve = service_fn(move |request| this.clone().answer(request));
             let http = hyper::server::conn::http1::Builder::new();
-            let _ = http.serve_connection(TokioIo::new(far), serve).with_upgrades().await;
+            match tls {
+                None => drop(http.serve_connection(TokioIo::new(far), serve).with_upgrades().await),
+                Some(tls) => {
+                    let Ok(far) = tls.accept(far).await else { return };
+                    drop(http.serve_connection(TokioIo::new(far), serve).with_upgrades().await);
+                }
+            }
         });
         Box::pin(std::future::ready(Ok(Box::new(near) as Box<dyn Stream>)))
     }

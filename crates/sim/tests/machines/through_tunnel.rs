@@ -9,6 +9,8 @@ use clock::{Clock as _, SystemClock};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Api, DeleteParams};
 use outbound::tls::{self, Trust};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -17,13 +19,19 @@ use tunnel::{ClientKey, Target};
 
 use crate::control_plane::Story;
 use crate::lifecycle::{K3S, populate};
+use crate::management::URL;
 use crate::story;
+
+/// What the last session said of the cluster.
+fn cluster_params(story: &Story) -> Value {
+    let params = story.management.tunnel_params().pop().unwrap();
+    let params: Value = serde_json::from_slice(&BASE64_STANDARD.decode(params).unwrap()).unwrap();
+    params["cluster"].clone()
+}
 
 /// Names of nodes, asked as the gateway asks.
 async fn nodes(story: &Story) -> Result<Vec<String>, String> {
-    let params = story.management.tunnel_params().pop().unwrap();
-    let params: Value = serde_json::from_slice(&BASE64_STANDARD.decode(params).unwrap()).unwrap();
-    let cluster = &params["cluster"];
+    let cluster = cluster_params(story);
     let (address, token) = (cluster["address"].as_str().unwrap(), cluster["token"].as_str().unwrap());
     let ca = BASE64_STANDARD.decode(cluster["caCert"].as_str().unwrap()).unwrap();
     let key = ClientKey::new("c-m-1").unwrap();
@@ -63,5 +71,41 @@ fn the_api_is_reached_while_anybody_serves_it() {
         story.world.crash("s2").await.unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(nodes(&story).await.is_err(), "no quorum");
+    });
+}
+
+#[test]
+fn a_machine_has_a_tunnel_of_its_own() {
+    story(|| async {
+        let story = populate(Story::at(SystemClock.now(), K3S, 52).await, K3S).await;
+        let key = ClientKey::new("c-m-1").unwrap();
+        story.management.hub().wait_for(&key).await;
+        let params = cluster_params(&story);
+        let root = story.directory.path().join("machines/s1/root");
+        let write = |path: &str, content: &str| std::fs::write(root.join(path), content).unwrap();
+        write("etc/rancher/agent/token", "registration-token\n");
+        write("etc/rancher/agent/account", params["token"].as_str().unwrap());
+        let config = format!(
+            "serverUrl: {URL}\ntokenFile: /etc/rancher/agent/token\nclusterAddress: 127.0.0.1:6443\n\
+             clusterTokenFile: /etc/rancher/agent/account\n\
+             clusterCaFile: /var/lib/rancher/k3s/server/tls/server-ca.crt\n"
+        );
+        write("etc/rancher/agent/tunnel.yaml", &config);
+        write("etc/systemd/system/herdsman-agent-tunnel.service", "[Service]\n");
+        // The cluster's own agent is out of the way, and does not come again with the manifest.
+        // A file that is gone takes nothing with it.
+        let manifest = root.join("var/lib/rancher/k3s/server/manifests/rancher/cluster-agent.yaml");
+        std::fs::remove_file(manifest).unwrap();
+        let client = story.downstream().unwrap().client();
+        let deployments: Api<Deployment> = Api::namespaced(client, "cattle-system");
+        deployments.delete("cattle-cluster-agent", &DeleteParams::default()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(!story.management.hub().has(&key));
+        story.world.crash("s1").await.unwrap();
+        story.world.power_on("s1").unwrap();
+        story.management.hub().wait_for(&key).await;
+        assert_eq!(cluster_params(&story)["address"], "127.0.0.1:6443");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(nodes(&story).await.unwrap().len(), 5);
     });
 }

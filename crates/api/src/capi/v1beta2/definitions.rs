@@ -1,4 +1,6 @@
-use super::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet};
+use super::{
+    Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool, MachineSet,
+};
 use crate::Kind;
 use crate::capi::v1beta1;
 use crate::crd::{Column, Definition, Version};
@@ -32,6 +34,11 @@ pub(crate) fn definitions() -> Vec<Definition> {
             Version::of::<MachineDrainRule>().without_status().columns(drain_rule_columns()),
             v1beta1::machine_drain_rule(),
         ),
+        Definition::of::<MachinePool>(
+            Version::of::<MachinePool>().with_scale().columns(machine_pool_columns()),
+        )
+        .of_cluster_api()
+        .short_names(["mp"]),
     ]
 }
 
@@ -92,6 +99,12 @@ fn machine_set_columns() -> Vec<Column> {
         Column::age(),
         Column::string("Version", ".spec.template.spec.version"),
     ]
+}
+
+fn machine_pool_columns() -> Vec<Column> {
+    let mut columns = machine_set_columns();
+    columns.insert(columns.len() - 2, Column::string("Phase", ".status.phase"));
+    columns
 }
 
 fn machine_deployment_columns() -> Vec<Column> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::catalogue::{annotations, namespaces, secrets::keys, settings as names};
 use api::management::v3::{Cluster as ManagementCluster, ClusterRegistrationToken, Setting};
-use api::names::DEFAULT_REGISTRATION_TOKEN;
+use api::names::{DEFAULT_REGISTRATION_TOKEN, SYSTEM_REGISTRATION_TOKEN};
 use api::rke::v1::RKEControlPlane;
 use kit::{Key, Object};
 use planner::{Cluster, ClusterAgent, Tokens};
@@ -113,11 +113,13 @@ fn agent(
     let id = &control_plane.spec.management_cluster_name;
     let management = ground.known.get(&kinds::management_clusters(), &Key::new("", id))?;
     let management = management.view::<ManagementCluster>().ok()?;
-    let key = Key::new(id, DEFAULT_REGISTRATION_TOKEN);
-    let registration = ground.known.get(&kinds::registration_tokens(), &key)?;
+    // The one that is for tunnels alone; a cluster that was made elsewhere may have only the other.
+    let registration = [SYSTEM_REGISTRATION_TOKEN, DEFAULT_REGISTRATION_TOKEN]
+        .into_iter()
+        .find_map(|name| ground.known.get(&kinds::registration_tokens(), &Key::new(id, name)))?;
     let status = registration.view::<ClusterRegistrationToken>().ok()?.status.clone().unwrap_or_default();
     let name = match status.token_secret_name.as_str() {
-        "" => registration_token::secret_name(DEFAULT_REGISTRATION_TOKEN),
+        "" => registration_token::secret_name(registration.name()),
         name => name.to_owned(),
     };
     let key = Key::new(id, &name);

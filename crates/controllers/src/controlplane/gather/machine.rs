@@ -215,3 +215,94 @@ fn removal(node: &Object) -> MemberRemoval {
         () => MemberRemoval::None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(document: Value) -> Arc<Object> {
+        Arc::new(Object::from_document(document).unwrap())
+    }
+
+    #[test]
+    fn addresses_come_from_what_the_driver_saved() {
+        let config = br#"{"Driver": {"IPAddress": "203.0.113.5", "PrivateIPAddress": "10.0.0.5"}}"#;
+        let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), Default::default()));
+        for (path, content) in [("machines/m/id_rsa", &b"key"[..]), ("machines/m/config.json", config)] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o600);
+            archive.append_data(&mut header, path, content).unwrap();
+        }
+        let archive = archive.into_inner().unwrap().finish().unwrap();
+        let secret = |bytes: &[u8]| {
+            object(json!({"metadata": {}, "data": {"extractedConfig": STANDARD.encode(bytes)}}))
+        };
+        let found = saved(&secret(&archive)).unwrap();
+        assert_eq!(
+            (found.external.as_str(), found.internal.as_str(), found.ipv6.as_str()),
+            ("203.0.113.5", "10.0.0.5", "")
+        );
+        assert_eq!(saved(&secret(b"")), None);
+        assert_eq!(saved(&secret(b"no archive")), None);
+    }
+
+    #[test]
+    fn the_first_condition_that_is_not_met_is_the_trouble() {
+        let status = |conditions: Value| -> MachineStatus {
+            serde_json::from_value(json!({"conditions": conditions})).unwrap()
+        };
+        let one = |type_: &str, status: &str, message: &str| json!({"type": type_, "status": status, "reason": "R", "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let fine = json!([one("InfrastructureReady", "True", ""), one("NodeReady", "True", "")]);
+        assert_eq!(trouble(&status(fine)), None);
+        assert_eq!(trouble(&status(json!([]))), None);
+        let dead = json!([
+            one("InfrastructureReady", "True", ""),
+            one("NodeReady", "False", "* kubelet stopped\n* disk is full")
+        ]);
+        let found = trouble(&status(dead)).unwrap();
+        assert_eq!((found.failing, found.message.as_str()), (true, "kubelet stopped; disk is full"));
+        let waits = json!([one("InfrastructureReady", "Unknown", ""), one("NodeReady", "False", "later")]);
+        let found = trouble(&status(waits)).unwrap();
+        assert_eq!((found.failing, found.message.as_str()), (false, "InfrastructureReady is Unknown: R"));
+    }
+
+    #[test]
+    fn a_member_is_removed_when_the_distribution_says_so_or_its_node_is_gone() {
+        let node =
+            |notes: Value| object(json!({"kind": "Node", "metadata": {"name": "n", "annotations": notes}}));
+        let parts = |node: Sighting| Parts {
+            machine: object(json!({"metadata": {"name": "m"}})),
+            bootstrap: None,
+            secret: None,
+            infra: None,
+            driver_state: None,
+            node,
+        };
+        let joined: MachineStatus = serde_json::from_value(json!({"nodeRef": {"name": "n"}})).unwrap();
+        let removal = |sighting: Sighting| super::node(&parts(sighting), &joined).unwrap().unwrap().removal;
+        assert_eq!(removal(Sighting::NotReached), MemberRemoval::None, "nothing is known");
+        assert_eq!(removal(Sighting::Missing), MemberRemoval::Done);
+        assert_eq!(removal(Sighting::There(node(json!({})))), MemberRemoval::None);
+        let asked = node(json!({"etcd.k3s.cattle.io/remove": "true"}));
+        assert_eq!(removal(Sighting::There(asked)), MemberRemoval::Asked);
+        let done = node(
+            json!({"etcd.rke2.cattle.io/remove": "true", "etcd.rke2.cattle.io/removed-node-name": "n-1"}),
+        );
+        assert_eq!(removal(Sighting::There(done)), MemberRemoval::Done);
+        assert!(super::node(&parts(Sighting::Missing), &MachineStatus::default()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_machine_keeps_the_id_that_was_written() {
+        let moved = object(
+            json!({"metadata": {"name": "m", "uid": "new", "annotations": {annotations::HERDSMAN_MACHINE_UID: "old"}}}),
+        );
+        assert_eq!(identity(&moved), "old");
+        assert_eq!(identity(&object(json!({"metadata": {"name": "m", "uid": "first"}}))), "first");
+    }
+}

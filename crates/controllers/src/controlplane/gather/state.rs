@@ -112,9 +112,35 @@ fn operations(control_plane: &RKEControlPlane, status: &RKEControlPlaneStatus) -
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
+    use super::super::super::known::Lists;
     use super::*;
+
+    #[test]
+    fn etcd_machines_are_counted_over_pools_that_stay() {
+        let mut lists = Lists::default();
+        assert_eq!(etcd_wanted(&lists, "n", "c"), None, "machines register by hand");
+        let mut pool = |name: &str, etcd: bool, replicas: i64, going: bool| {
+            let role = if etcd { json!({labels::ETCD_ROLE: "true"}) } else { json!({}) };
+            let mut document = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+                "metadata": {"namespace": "n", "name": name},
+                "spec": {"clusterName": "c", "replicas": replicas, "template": {"metadata": {"labels": role}}}
+            });
+            if going {
+                document["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            }
+            lists.put(&kinds::deployments(), Arc::new(Object::from_document(document).unwrap()));
+            etcd_wanted(&lists, "n", "c")
+        };
+        assert_eq!(pool("workers", false, 5, false), Some(0));
+        assert_eq!(pool("servers", true, 3, false), Some(3));
+        assert_eq!(pool("more", true, 2, false), Some(5));
+        assert_eq!(pool("more", true, 2, true), Some(3), "a pool that goes asks for nothing");
+    }
 
     #[test]
     fn requests_count_until_they_are_answered() {

@@ -1,0 +1,11 @@
+//! Node drivers, their machines and their Jobs, on the embedded API server, in simulated time.
+
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod failures;
+mod kinds;
+mod life;
+mod rancher;
+mod restart;
+mod scripted;
+mod world;
