@@ -246,5 +246,41 @@ async fn a_real_kubernetes_asks_the_webhooks() {
     let refused =
         world.create("v1beta1", "MachineDeployment", "machinedeployments", old("bad", 0)).await.unwrap_err();
     assert!(refused.to_string().contains("spec.rollout.strategy.rollingUpdate.maxUnavailable"), "{refused}");
+    our_kinds(&world).await;
     assert_eq!(server.stop(), Some(0));
+}
+
+/// Clusters and what users write beside them are asked about, too.
+async fn our_kinds(world: &World) {
+    let clusters = world.api("provisioning.cattle.io", "v1", "Cluster", "clusters");
+    let cluster = |name: &str, version: &str| -> DynamicObject {
+        let document = json!({
+            "apiVersion": "provisioning.cattle.io/v1", "kind": "Cluster", "metadata": {"name": name},
+            "spec": {"kubernetesVersion": version, "rkeConfig": {}}
+        });
+        serde_json::from_value(document).unwrap()
+    };
+    let made = clusters.create(&PostParams::default(), &cluster("prod", "v1.34.1+k3s1")).await.unwrap();
+    let marks = made.metadata.annotations.unwrap_or_default();
+    assert!(marks.contains_key("field.cattle.io/creatorId"), "{marks:?}");
+    let refused = clusters.create(&PostParams::default(), &cluster("bad", "newest")).await.unwrap_err();
+    assert!(refused.to_string().contains("spec.kubernetesVersion"), "{refused}");
+    let secret = |name: &str, plan: &str| -> DynamicObject {
+        let document = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "rke.cattle.io/machine-plan",
+            "metadata": {"name": name}, "stringData": {"plan": plan}
+        });
+        serde_json::from_value(document).unwrap()
+    };
+    let core = ApiResource {
+        group: String::new(),
+        version: "v1".into(),
+        api_version: "v1".into(),
+        kind: "Secret".into(),
+        plural: "secrets".into(),
+    };
+    let secrets: Api<DynamicObject> = Api::namespaced_with(world.client.clone(), "default", &core);
+    secrets.create(&PostParams::default(), &secret("good", "{}")).await.unwrap();
+    let refused = secrets.create(&PostParams::default(), &secret("bad", "nonsense")).await.unwrap_err();
+    assert!(refused.to_string().contains("data[plan]"), "{refused}");
 }

@@ -197,8 +197,8 @@ fn definition_changed(context: &Arc<Context>, change: &Change) {
         infrastructure.is_some_and(|one| one.kind.as_deref() == Some(kind))
             || sources(cluster).any(|source| match source {
                 Source::Native(one) => {
-                    one.api_group == group && kind == one.kind
-                        || one.kind.strip_suffix("Template") == Some(kind)
+                    one.api_group == group
+                        && (kind == one.kind || one.kind.strip_suffix("Template") == Some(kind))
                 }
                 Source::Driver(one) => {
                     [machine::GROUP, machine::CONFIG_GROUP].contains(&group)
