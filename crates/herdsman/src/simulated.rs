@@ -35,6 +35,7 @@ impl Driver for Simulated {
                 cpus: order.arguments.number("cpus")?.unwrap_or(usual.cpus),
                 memory_mib: order.arguments.number("memory")?.unwrap_or(usual.memory_mib),
                 script: Some(order.bootstrap.clone()),
+                hostname: Some(order.hostname.clone()),
                 ..usual
             };
             let made = self.0.create(&order.name, options).await.map_err(failed)?;
