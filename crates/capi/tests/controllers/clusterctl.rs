@@ -145,9 +145,9 @@ async fn clusterctl_gets_along() {
     let machines = cluster(&world).await;
 
     let told = clusterctl.says(&first, &["describe", "cluster", "c", "--namespace", "home", "--color=false"]);
-    for line in
-        ["Cluster/c", "TestCluster/c", "TestControlPlane/c", "MachineDeployment/p", "Machine/c-server"]
-    {
+    let clusters = ["Cluster", "TestCluster", "TestControlPlane"].map(|kind| format!("{kind} home/c"));
+    let machines_told = ["Machine home/c-server", "MachineDeployment home/p"].map(String::from);
+    for line in clusters.iter().chain(&machines_told) {
         assert!(told.contains(line), "{line}: {told}");
     }
     let told = clusterctl.says(&first, &["get", "kubeconfig", "c", "--namespace", "home"]);
