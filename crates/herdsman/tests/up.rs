@@ -159,6 +159,37 @@ async fn a_newcomers_hour() {
     up.says(&["get", "clusters", "-A"]);
 }
 
+/// Hosts that register by their own hand, in a process of their own.
+#[tokio::test]
+async fn hosts_register_with_a_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let up = Up::start(&directory.path().join("data"));
+    up.says(&["create", "cluster", "pets"]);
+    let command = loop {
+        let output = up.run(&["node-command", "pets"]);
+        if output.status.success() {
+            break String::from_utf8(output.stdout).unwrap();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    };
+    let after = |flag: &str| {
+        let mut words = command.split_whitespace();
+        words.find(|word| *word == flag).and_then(|_| words.next()).unwrap().to_owned()
+    };
+    let (token, checksum) = (after("--token"), after("--ca-checksum"));
+    let mut hosts = Command::new(env!("CARGO_BIN_EXE_herdsman"));
+    hosts.args(["sim", "--server", &up.url, "--token", &token, "--ca-checksum", &checksum]);
+    hosts.args(["--machines", "3", "--servers", "1"]).stdout(Stdio::null()).env("HERDSMAN_LOG", "warn");
+    let process = hosts.spawn().unwrap();
+    let _ends = Up { process, kubeconfig: PathBuf::new(), url: String::new() };
+    let ready =
+        |tree: &str| tree.starts_with("cluster pets  Ready") && tree.matches("Running node").count() == 3;
+    while !ready(&up.says(&["describe", "pets"])) {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+    assert_eq!(up.nodes("pets").await.len(), 3);
+}
+
 /// The page for newcomers does what it says: its commands, one after the other, in one shell.
 #[test]
 #[ignore = "needs cargo xtask peers"]

@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn every_code_is_documented() {
-        let page = include_str!("../../../docs/provisioning.md");
+        let page = include_str!("../../../docs/troubleshooting.md");
         for code in Code::ALL {
-            assert!(page.contains(&format!("`{code}`")), "docs/provisioning.md does not name {code}");
+            assert!(page.contains(&format!("`{code}`")), "docs/troubleshooting.md does not name {code}");
         }
     }
 
