@@ -37,7 +37,11 @@ pub(crate) enum Management {
 impl Management {
     /// A real Kubernetes. The controllers are `user` there, if one is given.
     pub(crate) async fn real(user: Option<&str>) -> Self {
-        let kubernetes = tokio::task::spawn_blocking(|| peers::Kubernetes::start().unwrap()).await.unwrap();
+        let kubernetes = tokio::task::spawn_blocking(|| {
+            // Long enough for a machine that is busy with other things.
+            peers::Kubernetes::options().ready_within(Duration::from_secs(300)).start().unwrap()
+        });
+        let kubernetes = kubernetes.await.unwrap();
         let kubeconfig = Kubeconfig::read_from(kubernetes.kubeconfig_path()).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
         let mut restricted = config.clone();
