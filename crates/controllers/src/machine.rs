@@ -1,6 +1,6 @@
 //! Servers of node drivers: looks after every `<Driver>Machine`, of whatever driver, also of those that come later.
 //!
-//! [`provisioning::machine`] decides; here is what it decides on ([`gather`]) and what is done about it ([`act`]).
+//! [`provisioning::machine`] decides; here is what it decides on (`gather`) and what is done about it (`act`).
 
 mod act;
 mod context;
