@@ -52,6 +52,8 @@ fn nasty() -> Vec<Vec<u8>> {
     texts.push(format!("{{\"type\":\"object\",\"allOf\":[{all_of}]}}").into_bytes());
     texts.push(format!("{{\"type\":\"string\",\"pattern\":\"{}\"}}", "(".repeat(3_000)).into_bytes());
     texts.push(format!("{{\"type\":\"string\",\"pattern\":\"{}\"}}", "(a{1000}){1000}").into_bytes());
+    // A number with more digits than a float has: read, written and read again, it is the same.
+    texts.push(b"{\"\":99111111111111111111111111111111111111111111.999}".to_vec());
     texts
 }
 
