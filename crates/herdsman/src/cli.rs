@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::verbs::{
-    completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, support_bundle, upgrade,
+    completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, ssh, support_bundle,
+    upgrade,
 };
 use crate::{apiserver, backup, crds, explain, log, plan, quickstart, rotate, server, simulate, up};
 
@@ -65,6 +66,8 @@ enum Command {
     /// Print the command that makes a host a node of a cluster
     #[command(name = "node-command")]
     Register(node_command::Arguments),
+    /// Open a shell on a machine, with the key that its driver kept
+    Ssh(ssh::Arguments),
     /// Print what a machine's agent has reported
     Logs(logs::Arguments),
     /// Gather everything that helps to help in one file, without secrets
@@ -118,6 +121,7 @@ impl Cli {
             Command::Upgrade(arguments) => upgrade::run(&arguments),
             Command::Kubeconfig(arguments) => kubeconfig::run(&arguments),
             Command::Register(arguments) => node_command::run(&arguments),
+            Command::Ssh(arguments) => ssh::run(&arguments),
             Command::Logs(arguments) => logs::run(&arguments),
             Command::SupportBundle(arguments) => support_bundle::run(&arguments),
             Command::Completion(arguments) => completion::run(&arguments),

@@ -29,6 +29,8 @@ use crate::work::Work;
 
 /// As whom our own controllers act.
 const OURSELVES: &str = "system:herdsman";
+/// Where clusterctl finds that Cluster API's core is at home here.
+const CORE_NAMESPACE: &str = "cattle-system";
 /// Where simulated machines are, in the data directory.
 const SIM: &str = "sim";
 
@@ -95,6 +97,7 @@ impl Product {
         let user = User { name: OURSELVES.into(), groups: vec![MASTERS.into()], ..User::default() };
         let client = kube::Client::new(instance.api().as_user(user), "default");
         crate::crds::ensure(&client).await?;
+        capi::inventory::register(&client, CORE_NAMESPACE, concat!("v", env!("CARGO_PKG_VERSION"))).await?;
 
         let server = ServerInfo { url: url.clone(), ca_certificates: public.ca_certificates.clone() };
         let told = (watch::Sender::new(public), watch::Sender::new(server));

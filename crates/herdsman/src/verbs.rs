@@ -16,6 +16,7 @@ pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod redact;
 pub(crate) mod scale;
+pub(crate) mod ssh;
 pub(crate) mod support_bundle;
 pub(crate) mod target;
 pub(crate) mod upgrade;
