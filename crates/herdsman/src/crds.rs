@@ -51,10 +51,17 @@ pub(crate) async fn ensure(client: &Client) -> anyhow::Result<Vec<String>> {
         apply(&crds, crd).await?;
     }
     let names: Vec<String> = all.iter().map(|crd| crd.name_any()).collect();
-    for name in &names {
+    wait_all(client, &names).await?;
+    Ok(names)
+}
+
+/// Waits until each of them is served, also of those that are not there yet.
+pub(crate) async fn wait_all(client: &Client, names: &[String]) -> anyhow::Result<()> {
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    for name in names {
         wait_established(&crds, name).await?;
     }
-    Ok(names)
+    Ok(())
 }
 
 async fn apply(crds: &Api<CustomResourceDefinition>, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
@@ -67,15 +74,16 @@ async fn apply(crds: &Api<CustomResourceDefinition>, crd: &CustomResourceDefinit
 async fn wait_established(crds: &Api<CustomResourceDefinition>, name: &str) -> anyhow::Result<()> {
     let deadline = Deadline::after(&SystemClock, ESTABLISHED_WITHIN);
     loop {
-        let crd = crds.get(name).await.with_context(|| format!("reading {name}"))?;
-        let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+        let crd = crds.get_opt(name).await.with_context(|| format!("reading {name}"))?;
+        let status = crd.and_then(|crd| crd.status);
+        let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
         if conditions.iter().any(|condition| condition.type_ == "Established" && condition.status == "True") {
             return Ok(());
         }
         if deadline.passed(&SystemClock) {
             let refused = conditions.iter().find(|condition| condition.status == "False");
             let reason = refused.and_then(|condition| condition.message.clone()).unwrap_or_default();
-            bail!("{name} is installed but not served after {} s: {reason}", ESTABLISHED_WITHIN.as_secs());
+            bail!("{name} is not served after {} s: {reason}", ESTABLISHED_WITHIN.as_secs());
         }
         tokio::time::sleep(POLL).await;
     }

@@ -54,10 +54,18 @@ pub(crate) enum Certificate {
     Own { chain: String, key: String, ca: String },
 }
 
+/// Where the product is reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    /// By nodes and users.
+    pub(crate) url: String,
+    /// By its administrator.
+    pub(crate) kubeconfig: PathBuf,
+}
+
 /// The product, at work once [`Product::run`] is.
 pub(crate) struct Product {
-    pub(crate) url: String,
-    pub(crate) kubeconfig: PathBuf,
+    pub(crate) address: Address,
     /// A client with every right.
     pub(crate) client: kube::Client,
     directory: PathBuf,
@@ -133,8 +141,7 @@ impl Product {
         };
         let tls = certificates.server_config()?;
         Ok(Product {
-            url,
-            kubeconfig,
+            address: Address { url, kubeconfig },
             client,
             directory,
             opened,
@@ -148,15 +155,42 @@ impl Product {
         })
     }
 
-    /// Serves and works until `stop` is over.
-    pub(crate) async fn run(self, stop: impl Future<Output = ()>, keys_changed: &Notify) {
-        let Product { directory, opened, instance, gateway, listener, tls, work, world, told, .. } = self;
+    /// Serves and works until `stop` is over. `ready` is called once users can begin: the drivers' kinds are made while
+    /// controllers run.
+    pub(crate) async fn run(
+        self,
+        ready: impl FnOnce(&Address),
+        stop: impl Future<Output = ()>,
+        keys_changed: &Notify,
+    ) {
+        let Product {
+            address,
+            client,
+            directory,
+            opened,
+            instance,
+            gateway,
+            listener,
+            tls,
+            work,
+            world,
+            told,
+            ..
+        } = self;
         let closing = gateway.clone();
+        let kinds = config_kinds(&work.drivers);
+        let begun = async {
+            if let Err(error) = crate::crds::wait_all(&client, &kinds).await {
+                tracing::warn!(error = format!("{error:#}"), "drivers are not ready");
+            }
+            ready(&address);
+        };
         let busy = async {
             tokio::join!(
                 gateway.run(),
                 work.run(),
-                encryption::follow(&opened.store, &directory, keys_changed)
+                encryption::follow(&opened.store, &directory, keys_changed),
+                begun,
             );
         };
         tokio::join!(::gateway::listen(gateway.clone(), listener, Some(tls)), async {
@@ -184,6 +218,15 @@ async fn listener(address: SocketAddr, directory: &Path) -> anyhow::Result<TcpLi
     }
     let listener = TcpListener::bind(address).await;
     listener.with_context(|| format!("--listen: cannot listen on {address}"))
+}
+
+/// The definitions of what users write for each driver.
+fn config_kinds(drivers: &Drivers) -> Vec<String> {
+    let of = |name: &str| api::machine::Driver::named(name).map(|driver| driver.config_kind().to_lowercase());
+    drivers
+        .all()
+        .filter_map(|driver| Some(format!("{}s.{}", of(driver.name())?, api::machine::CONFIG_GROUP)))
+        .collect()
 }
 
 /// Where nodes and users reach a server that nobody has given a name.

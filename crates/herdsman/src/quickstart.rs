@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::embedded::{Options, Stop};
 use crate::log;
-use crate::product::{Certificate, Product, Setup};
+use crate::product::{Address, Certificate, Product, Setup};
 use crate::verbs::ask::Ask;
 use crate::verbs::create;
 use crate::verbs::target::NAMESPACE;
@@ -74,17 +74,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 async fn start(arguments: &Arguments, directory: &Path) -> anyhow::Result<()> {
     let mut stop = Stop::new()?;
     let product = Product::start(setup(directory)).await?;
-    println!("ready url={} kubeconfig={}", product.url, product.kubeconfig.display());
     let ask = Ask { client: product.client.clone(), namespace: NAMESPACE.into() };
-    let kubeconfig = product.kubeconfig.clone();
+    let kubeconfig = product.address.kubeconfig.clone();
     let (end, ended) = oneshot::channel::<()>();
+    let (begin, begun) = oneshot::channel::<()>();
     let keys_changed = Notify::new();
-    let serving = product.run(async { drop(ended.await) }, &keys_changed);
+    let ready = |address: &Address| {
+        println!("ready url={} kubeconfig={}", address.url, address.kubeconfig.display());
+        drop(begin);
+    };
+    let serving = product.run(ready, async { drop(ended.await) }, &keys_changed);
     let showing = async {
         let outcome = tokio::select! {
             biased;
             () = stop.asked(&keys_changed) => Ok(()),
-            outcome = show(arguments, &ask, &kubeconfig) => outcome,
+            outcome = async {
+                drop(begun.await);
+                show(arguments, &ask, &kubeconfig).await
+            } => outcome,
         };
         drop(end);
         outcome
@@ -138,17 +145,7 @@ fn setup(directory: &Path) -> Setup {
 
 async fn create(driver: Driver, ask: &Ask) -> anyhow::Result<()> {
     let words = [&["create", CLUSTER, "--driver", driver.name()], &POOLS[..]].concat();
-    let objects = create::objects_of(&words)?;
-    // The driver's kinds are made while the controllers start.
-    let mut tries = 0;
-    while let Err(error) = create::make(ask, &objects).await {
-        tries += 1;
-        if tries > 100 {
-            return Err(error);
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    Ok(())
+    create::make(ask, &create::objects_of(&words)?).await
 }
 
 /// The nodes of the cluster, asked for as kubectl would with the cluster's kubeconfig.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::data_dir;
 use crate::embedded::{Options, Stop};
-use crate::product::{Certificate, Product, Setup};
+use crate::product::{Address, Certificate, Product, Setup};
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
@@ -50,13 +50,15 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     runtime.block_on(async {
         let mut stop = Stop::new()?;
         let product = Product::start(arguments.setup()?).await?;
-        println!("ready url={} kubeconfig={}", product.url, product.kubeconfig.display());
-        eprintln!(
-            "next: export KUBECONFIG={} && herdsman create cluster demo --pool all:1:all --wait",
-            product.kubeconfig.display()
-        );
         let keys_changed = Notify::new();
-        product.run(stop.asked(&keys_changed), &keys_changed).await;
+        let ready = |address: &Address| {
+            let kubeconfig = address.kubeconfig.display();
+            println!("ready url={} kubeconfig={kubeconfig}", address.url);
+            eprintln!(
+                "next: export KUBECONFIG={kubeconfig} && herdsman create cluster demo --pool all:1:all --wait"
+            );
+        };
+        product.run(ready, stop.asked(&keys_changed), &keys_changed).await;
         Ok(())
     })
 }

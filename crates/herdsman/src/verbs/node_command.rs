@@ -65,7 +65,10 @@ async fn registration(ask: &Ask, cluster: &Value, name: &str) -> anyhow::Result<
     let there = Ask { namespace: id.to_owned(), ..ask.clone() };
     let tokens = KindId::of::<api::management::v3::ClusterRegistrationToken>();
     let found = there.api(&tokens, true).list(&ListParams::default()).await.map_err(explained)?;
-    let token = found.items.into_iter().next().ok_or_else(wait)?;
+    // The other one is for the cluster's tunnel: it registers no host.
+    let of_hosts = |name: Option<&str>| name != Some(api::names::SYSTEM_REGISTRATION_TOKEN);
+    let token =
+        found.items.into_iter().find(|one| of_hosts(one.metadata.name.as_deref())).ok_or_else(wait)?;
     let name = token.metadata.name.clone().unwrap_or_default();
     let status = token.data["status"].clone();
     if let Some(value) = status["token"].as_str().filter(|value| !value.is_empty()) {
