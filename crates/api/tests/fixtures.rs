@@ -91,6 +91,7 @@ fn every_fixture_comes_back_unchanged() {
     checked.kind::<capi::v1beta2::MachineSet>();
     checked.kind::<capi::v1beta2::MachineDeployment>();
     checked.kind::<capi::v1beta2::MachineHealthCheck>();
+    checked.kind::<capi::v1beta2::MachinePool>();
     checked.kind::<capi::v1beta2::MachineDrainRule>();
     checked.kind::<ipam::v1beta2::IPAddress>();
     checked.kind::<ipam::v1beta2::IPAddressClaim>();

@@ -13,6 +13,9 @@ use machine::{Command, Drivers, Output};
 use peers::docker::{Docker as Daemon, Network};
 use peers::machine::Machine;
 
+/// One test at a time has the Docker daemon: what is left over is counted.
+static DAEMON: Mutex<()> = Mutex::new(());
+
 /// A place for states, and what drivers say.
 struct Stage {
     storage: tempfile::TempDir,
@@ -61,6 +64,7 @@ fn a_container_comes_and_goes() {
     if peers::machine::skip("machine-docker") {
         return;
     }
+    let _alone = DAEMON.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let docker = Daemon::shared().unwrap();
     let network = Network::create(&docker, "drivers").unwrap();
     let (stage, image) = (Stage::new(), peers::machine::image(&docker).unwrap());
@@ -135,6 +139,7 @@ fn hosts_are_taken_and_let_go() {
     if peers::machine::skip("machine-ssh") {
         return;
     }
+    let _alone = DAEMON.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let network = Network::create(&Daemon::shared().unwrap(), "hosts").unwrap();
     let (first, first_address, key) = host(&network, "first", None);
     let (second, second_address, _) = host(&network, "second", Some(&key));
