@@ -98,6 +98,7 @@ fn write_beside(path: &Path, content: &[u8], mode: Mode) -> Result<PathBuf, Erro
 }
 
 fn sync_directory(of: &Path) -> Result<(), Error> {
-    let directory = of.parent().unwrap_or(Path::new("."));
+    // A bare file name has an empty one.
+    let directory = of.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     File::open(directory).and_then(|file| file.sync_all()).map_err(failed("sync", directory))
 }
