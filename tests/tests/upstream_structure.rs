@@ -23,7 +23,7 @@ struct Kept {
     reason: &'static str,
 }
 
-const KEPT: [Kept; 2] = [
+const KEPT: [Kept; 3] = [
     Kept {
         difference: r#" v1beta1 .status.nodeInfo.runningInUserNamespace: field ours="boolean" upstream=absent"#,
         kinds: &["machines"],
@@ -33,6 +33,11 @@ const KEPT: [Kept; 2] = [
         difference: r#" v1beta2 .status.nodeInfo.runningInUserNamespace: field ours="boolean" upstream=absent"#,
         kinds: &["machines"],
         reason: NODE_INFO,
+    },
+    Kept {
+        difference: r#" v1beta1: version ours=absent upstream="served""#,
+        kinds: &["machinepools"],
+        reason: "known for clients that list it in the present version; nothing looks after it",
     },
 ];
 

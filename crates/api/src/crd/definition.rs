@@ -55,13 +55,20 @@ impl Column {
     }
 }
 
+/// What the scale subresource of a kind shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    WithSelector,
+    WithoutSelector,
+}
+
 /// One served version of a kind.
 #[derive(Clone, Debug)]
 pub struct Version {
     name: &'static str,
     deprecated: bool,
     status: bool,
-    scale: bool,
+    scale: Option<Scale>,
     columns: Vec<Column>,
     schema: Value,
 }
@@ -83,7 +90,7 @@ impl Version {
             name: K::VERSION,
             deprecated: false,
             status: true,
-            scale: false,
+            scale: None,
             columns: Vec::new(),
             schema,
         }
@@ -97,7 +104,13 @@ impl Version {
 
     /// With a scale subresource at the usual paths.
     pub fn with_scale(mut self) -> Self {
-        self.scale = true;
+        self.scale = Some(Scale::WithSelector);
+        self
+    }
+
+    /// The same for a kind whose status has no selector.
+    pub fn with_scale_without_selector(mut self) -> Self {
+        self.scale = Some(Scale::WithoutSelector);
         self
     }
 
@@ -114,10 +127,10 @@ impl Version {
     }
 
     fn build(self, storage: bool) -> CustomResourceDefinitionVersion {
-        let scale = self.scale.then(|| CustomResourceSubresourceScale {
+        let scale = self.scale.map(|scale| CustomResourceSubresourceScale {
             spec_replicas_path: ".spec.replicas".into(),
             status_replicas_path: ".status.replicas".into(),
-            label_selector_path: Some(".status.selector".into()),
+            label_selector_path: (scale == Scale::WithSelector).then(|| ".status.selector".into()),
         });
         let status = self.status.then(status_subresource);
         let has_subresources = scale.is_some() || status.is_some();

@@ -35,7 +35,7 @@ pub(crate) fn definitions() -> Vec<Definition> {
             v1beta1::machine_drain_rule(),
         ),
         Definition::of::<MachinePool>(
-            Version::of::<MachinePool>().with_scale().columns(machine_pool_columns()),
+            Version::of::<MachinePool>().with_scale_without_selector().columns(machine_pool_columns()),
         )
         .of_cluster_api()
         .short_names(["mp"]),
