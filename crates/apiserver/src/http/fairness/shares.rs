@@ -223,14 +223,15 @@ mod tests {
                     }
                 }
                 // As many as can be done in this millisecond by one processor.
-                while free <= now {
-                    match shares.ask(&flood, now) {
-                        Rule::NotBefore(wait) => free = now + wait,
+                free = free.max(now);
+                while free < now + millis(1) {
+                    match shares.ask(&flood, free) {
+                        Rule::NotBefore(wait) => free += wait,
                         _ => {
                             let cost = costs.next().unwrap_or_default();
-                            shares.charge(&flood, cost, now);
+                            shares.charge(&flood, cost, free);
                             used += cost;
-                            free = free.max(now) + cost;
+                            free += cost;
                         }
                     }
                 }
