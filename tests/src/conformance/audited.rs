@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::matching::differences;
 
 /// How long an event may take to reach the log.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
 /// How the last event of a request differs from a pattern.

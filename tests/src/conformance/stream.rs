@@ -12,7 +12,7 @@ use super::matching::differences;
 use crate::client::Streaming;
 
 /// How long an event that is expected may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The length before each event of a protobuf stream.
 const FRAME_HEAD: usize = 4;
 
