@@ -24,7 +24,7 @@ use tunnel::Hub;
 
 use crate::admin;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
-use crate::simulated::Simulated;
+use crate::simulated::{self, Simulated};
 use crate::work::Work;
 
 /// As whom our own controllers act.
@@ -179,6 +179,7 @@ impl Product {
         } = self;
         let closing = gateway.clone();
         let kinds = config_kinds(&work.drivers);
+        let caches = work.caches.clone();
         let begun = async {
             if let Err(error) = crate::crds::wait_all(&client, &kinds).await {
                 tracing::warn!(error = format!("{error:#}"), "drivers are not ready");
@@ -190,6 +191,7 @@ impl Product {
                 gateway.run(),
                 work.run(),
                 encryption::follow(&opened.store, &directory, keys_changed),
+                simulated::follow(&caches, &world),
                 begun,
             );
         };

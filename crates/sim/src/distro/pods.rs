@@ -8,17 +8,19 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
+use super::disruption;
 use crate::ground;
 
 /// What needs nobody's word, such as a node that came back, is seen after so long.
 const PERIOD: Duration = Duration::from_secs(10);
 
-type Objects = BTreeMap<(String, String), Value>;
+pub(super) type Objects = BTreeMap<(String, String), Value>;
 
 /// What is known.
 #[derive(Default)]
@@ -26,6 +28,7 @@ struct Known {
     deployments: Objects,
     pods: Objects,
     nodes: Objects,
+    budgets: Objects,
 }
 
 /// Runs until it is dropped.
@@ -35,6 +38,7 @@ pub(super) async fn run(cluster: &Arc<Cluster>) {
     let mut deployments = watcher(Api::<Deployment>::all(client.clone()), config()).boxed();
     let mut pods = watcher(Api::<Pod>::all(client.clone()), config()).boxed();
     let mut nodes = watcher(Api::<Node>::all(client.clone()), config()).boxed();
+    let mut budgets = watcher(Api::<PodDisruptionBudget>::all(client.clone()), config()).boxed();
     let mut known = Known::default();
     let mut chance = cluster.base.chance.of(&format!("{} pods", cluster.id));
     loop {
@@ -43,6 +47,7 @@ pub(super) async fn run(cluster: &Arc<Cluster>) {
             Some(event) = deployments.next() => take(&mut known.deployments, event),
             Some(event) = pods.next() => take(&mut known.pods, event),
             Some(event) = nodes.next() => take(&mut known.nodes, event),
+            Some(event) = budgets.next() => take(&mut known.budgets, event),
             () = tokio::time::sleep(PERIOD) => {}
         }
         for step in decide(&known, &|node| is_alive(cluster, node)) {
@@ -50,6 +55,8 @@ pub(super) async fn run(cluster: &Arc<Cluster>) {
                 tracing::debug!(cluster = cluster.id, error = %agent::chain(&error), "a pod is left for later");
             }
         }
+        let Known { budgets, pods, deployments, .. } = &mut known;
+        disruption::settle(&client, budgets, pods, deployments, cluster.base.clock.now()).await;
     }
 }
 
@@ -119,8 +126,14 @@ fn decide(known: &Known, alive: &dyn Fn(&str) -> bool) -> Vec<Step> {
     steps
 }
 
+/// Whether a pod says that it is ready.
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
 /// The Deployment that a pod is of.
-fn owner(pod: &Value) -> Option<&str> {
+pub(super) fn owner(pod: &Value) -> Option<&str> {
     let owners = pod["metadata"]["ownerReferences"].as_array()?;
     owners.iter().find(|owner| owner["kind"] == "Deployment")?["uid"].as_str()
 }
