@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
+use plan::secret::PlanSecret;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -170,9 +171,9 @@ impl Site {
             let well = machine["status"]["phase"] == "Running" && is_true(machine, "NodeReady");
             so(well, || format!("machine {}: {}", machine["metadata"]["name"], machine["status"]["phase"]))?;
         }
-        for plan in self.plans().await {
-            let good = plan["data"]["plan"].is_string() && !plan["data"]["applied-checksum"].is_null();
-            so(good, || format!("{} is not applied", plan["metadata"]["name"]))?;
+        for secret in self.plans().await {
+            let read = plan_of(&secret);
+            so(read.plan_applied(), || format!("{} is not applied", secret["metadata"]["name"]))?;
         }
         let version = &cluster["spec"]["kubernetesVersion"];
         let nodes = self.nodes().await.map_err(|error| error.to_string())?;
@@ -343,6 +344,13 @@ impl Site {
         }
         found
     }
+}
+
+/// What a plan Secret says.
+pub(crate) fn plan_of(secret: &Value) -> PlanSecret {
+    let secret: Secret = serde_json::from_value(secret.clone()).unwrap();
+    let data = secret.data.unwrap_or_default();
+    PlanSecret::read(&data.into_iter().map(|(key, value)| (key, value.0)).collect())
 }
 
 pub(crate) fn name(object: &Value) -> &str {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// Generous: the machine may be doing something else.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// How often is looked.
 const PERIOD: Duration = Duration::from_millis(250);
 

@@ -40,15 +40,20 @@ pub(super) async fn run(cluster: &Arc<Cluster>) {
     let mut nodes = watcher(Api::<Node>::all(client.clone()), config()).boxed();
     let mut budgets = watcher(Api::<PodDisruptionBudget>::all(client.clone()), config()).boxed();
     let mut known = Known::default();
+    // Lists of which a watch has not told the end yet: nobody may go by them.
+    let mut lists = [(); 4].map(|()| Some(Objects::new()));
     let mut chance = cluster.base.chance.of(&format!("{} pods", cluster.id));
     loop {
         tokio::select! {
             biased;
-            Some(event) = deployments.next() => take(&mut known.deployments, event),
-            Some(event) = pods.next() => take(&mut known.pods, event),
-            Some(event) = nodes.next() => take(&mut known.nodes, event),
-            Some(event) = budgets.next() => take(&mut known.budgets, event),
+            Some(event) = deployments.next() => take(&mut known.deployments, &mut lists[0], event),
+            Some(event) = pods.next() => take(&mut known.pods, &mut lists[1], event),
+            Some(event) = nodes.next() => take(&mut known.nodes, &mut lists[2], event),
+            Some(event) = budgets.next() => take(&mut known.budgets, &mut lists[3], event),
             () = tokio::time::sleep(PERIOD) => {}
+        }
+        if lists.iter().any(Option::is_some) {
+            continue;
         }
         for step in decide(&known, &|node| is_alive(cluster, node)) {
             if let Err(error) = act(&client, &mut known, step, cluster.base.clock.now(), &mut chance).await {
@@ -64,19 +69,29 @@ fn is_alive(cluster: &Cluster, node: &str) -> bool {
     cluster.kubelets().get(node).is_some_and(|kubelet| cluster.serves(kubelet.address))
 }
 
-fn take<T: serde::Serialize>(objects: &mut Objects, event: Result<Event<T>, watcher::Error>) {
+/// Takes what a watch says. A list that it begins anew counts once it is whole: what is not in it yet is not gone.
+fn take<T: serde::Serialize>(
+    objects: &mut Objects,
+    list: &mut Option<Objects>,
+    event: Result<Event<T>, watcher::Error>,
+) {
     let key = |object: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
     };
     match event {
-        Ok(Event::Apply(object) | Event::InitApply(object)) => {
+        Ok(Event::Apply(object)) => {
             let object = json!(object);
             objects.insert(key(&object), object);
         }
         Ok(Event::Delete(object)) => drop(objects.remove(&key(&json!(object)))),
-        Ok(Event::Init) => objects.clear(),
-        Ok(Event::InitDone) | Err(_) => {}
+        Ok(Event::Init) => *list = Some(Objects::new()),
+        Ok(Event::InitApply(object)) => {
+            let object = json!(object);
+            list.get_or_insert_default().insert(key(&object), object);
+        }
+        Ok(Event::InitDone) => *objects = list.take().unwrap_or_default(),
+        Err(_) => {}
     }
 }
 
@@ -205,4 +220,27 @@ async fn act(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_a_list_has_not_named_yet_is_not_gone() {
+        let (mut nodes, mut list) = (Objects::new(), None);
+        let node = || Node {
+            metadata: kube::api::ObjectMeta { name: Some("n".into()), ..Default::default() },
+            ..Node::default()
+        };
+        take(&mut nodes, &mut list, Ok(Event::Apply(node())));
+        take::<Node>(&mut nodes, &mut list, Ok(Event::Init));
+        assert!(nodes.len() == 1 && list.is_some(), "what was known stays, and is not gone by");
+        take(&mut nodes, &mut list, Ok(Event::InitApply(node())));
+        take::<Node>(&mut nodes, &mut list, Ok(Event::InitDone));
+        assert!(nodes.len() == 1 && list.is_none());
+        take::<Node>(&mut nodes, &mut list, Ok(Event::Init));
+        take::<Node>(&mut nodes, &mut list, Ok(Event::InitDone));
+        assert!(nodes.is_empty(), "what a whole list does not name is gone");
+    }
 }
