@@ -8,7 +8,7 @@ use crate::verbs::{
     completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, ssh, support_bundle,
     upgrade,
 };
-use crate::{apiserver, backup, crds, explain, log, plan, quickstart, rotate, server, simulate, up};
+use crate::{apiserver, backup, crds, explain, log, moving, plan, quickstart, rotate, server, simulate, up};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -42,6 +42,8 @@ enum Command {
     Backup(backup::BackupArguments),
     /// Make a data directory what it was when a backup was made
     Restore(backup::RestoreArguments),
+    /// Move all clusters to another server, while they run
+    Move(moving::Arguments),
     /// Add a key that Secrets are encrypted with at rest, without stopping the server
     RotateEncryptionKey(rotate::Arguments),
     /// Start everything on this machine and create a first cluster: five nodes, simulated
@@ -111,6 +113,7 @@ impl Cli {
             Command::Explain(arguments) => explain::run(&arguments),
             Command::Backup(arguments) => backup::make(&arguments),
             Command::Restore(arguments) => backup::restore(&arguments),
+            Command::Move(arguments) => moving::run(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
             Command::Quickstart(arguments) => quickstart::run(&arguments),
             Command::Create { what } => create::run(&what),

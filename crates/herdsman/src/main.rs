@@ -13,6 +13,7 @@ mod data_dir;
 mod embedded;
 mod explain;
 mod log;
+mod moving;
 mod plan;
 mod product;
 mod quickstart;

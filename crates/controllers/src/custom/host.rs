@@ -59,6 +59,9 @@ impl Controller for Hosts {
 impl Hosts {
     /// One look at a host that stays.
     async fn look(&self, turn: &Turn, object: &Object) -> Result<Ended, Error> {
+        if self.is_paused(object) {
+            return Ok(Ended::Well);
+        }
         let mut all = object.meta.finalizers.clone().unwrap_or_default();
         if !all.iter().any(|one| one == finalizers::UNMANAGED_MACHINE) {
             all.push(finalizers::UNMANAGED_MACHINE.into());

@@ -3,93 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io::{BufRead as _, BufReader};
+mod moving;
+mod product;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config, ResourceExt as _};
-
-/// Generous: the machine may be doing something else.
-const WAIT: [&str; 3] = ["--wait", "--timeout", "300"];
-
-/// The product at work; ended with the test, whatever happens.
-struct Up {
-    process: Child,
-    kubeconfig: PathBuf,
-    url: String,
-}
-
-impl Up {
-    fn start(directory: &Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman"));
-        command.args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
-        command.env("HERDSMAN_LOG", "warn");
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ["ready", url, kubeconfig] = words[..] else { panic!("{line:?}") };
-        let url = url.strip_prefix("url=").unwrap().to_owned();
-        Up { process, kubeconfig: kubeconfig.strip_prefix("kubeconfig=").unwrap().into(), url }
-    }
-
-    /// Runs a command of the command line.
-    fn run(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman"));
-        command.args(words).env("KUBECONFIG", &self.kubeconfig).output().unwrap()
-    }
-
-    /// What a command that must succeed prints.
-    fn says(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// What a command that must fail complains of.
-    fn refuses(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert_eq!(output.status.code(), Some(1), "{words:?} did not fail");
-        String::from_utf8(output.stderr).unwrap()
-    }
-
-    async fn client(&self) -> Client {
-        client(&std::fs::read_to_string(&self.kubeconfig).unwrap()).await
-    }
-
-    /// The nodes of a cluster and their versions, through its tunnel.
-    async fn nodes(&self, cluster: &str) -> Vec<(String, String)> {
-        let nodes = Api::<Node>::all(client(&self.says(&["kubeconfig", cluster])).await);
-        let found = nodes.list(&ListParams::default()).await.unwrap();
-        let version = |node: &Node| {
-            node.status.clone().unwrap_or_default().node_info.unwrap_or_default().kubelet_version
-        };
-        found.iter().map(|node| (node.uid().unwrap_or_default(), version(node))).collect()
-    }
-
-    fn stop(mut self) -> Option<i32> {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        self.process.wait().unwrap().code()
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-async fn client(kubeconfig: &str) -> Client {
-    let read = Kubeconfig::from_yaml(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
-}
+use kube::{Api, ResourceExt as _};
+use product::{Up, WAIT};
 
 #[test]
 fn quickstart_ends_with_five_nodes() {
@@ -138,12 +61,12 @@ async fn a_newcomers_hour() {
     assert!(upgraded.iter().all(|(_, version)| version == "v1.35.0+k3s1"), "{upgraded:?}");
 
     // A second start has all of it, and nothing is done twice.
-    let (url, plans) = (up.url.clone(), plans(&up).await);
+    let (url, plans) = (up.url.clone(), up.plans().await);
     assert_eq!(up.stop(), Some(0));
     let up = Up::start(&data);
     assert_eq!(up.url, url);
     assert_eq!(up.nodes("demo").await, upgraded);
-    assert_eq!(self::plans(&up).await, plans);
+    assert_eq!(up.plans().await, plans);
     up.says(&[&["scale", "demo", "--pool", "workers", "--replicas", "1"], &WAIT[..]].concat());
     assert_eq!(up.nodes("demo").await.len(), 2);
 
@@ -165,28 +88,8 @@ async fn hosts_register_with_a_command() {
     let directory = tempfile::tempdir().unwrap();
     let up = Up::start(&directory.path().join("data"));
     up.says(&["create", "cluster", "pets"]);
-    let command = loop {
-        let output = up.run(&["node-command", "pets"]);
-        if output.status.success() {
-            break String::from_utf8(output.stdout).unwrap();
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    };
-    let after = |flag: &str| {
-        let mut words = command.split_whitespace();
-        words.find(|word| *word == flag).and_then(|_| words.next()).unwrap().to_owned()
-    };
-    let (token, checksum) = (after("--token"), after("--ca-checksum"));
-    let mut hosts = Command::new(env!("CARGO_BIN_EXE_herdsman"));
-    hosts.args(["sim", "--server", &up.url, "--token", &token, "--ca-checksum", &checksum]);
-    hosts.args(["--machines", "3", "--servers", "1"]).stdout(Stdio::null()).env("HERDSMAN_LOG", "warn");
-    let process = hosts.spawn().unwrap();
-    let _ends = Up { process, kubeconfig: PathBuf::new(), url: String::new() };
-    let ready =
-        |tree: &str| tree.starts_with("cluster pets  Ready") && tree.matches("Running node").count() == 3;
-    while !ready(&up.says(&["describe", "pets"])) {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    }
+    let _hosts = up.hosts("pets", 3).await;
+    up.wait_for_nodes("pets", 3).await;
     assert_eq!(up.nodes("pets").await.len(), 3);
 }
 
@@ -194,7 +97,7 @@ async fn hosts_register_with_a_command() {
 #[test]
 #[ignore = "needs cargo xtask peers"]
 fn the_getting_started_page_works() {
-    let page = include_str!("../../../docs/getting-started.md");
+    let page = include_str!("../../../../docs/getting-started.md");
     let blocks: Vec<&str> =
         page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
     let (first, rest) = blocks.split_first().unwrap();
@@ -215,17 +118,6 @@ fn the_getting_started_page_works() {
     let output = command.env("PATH", std::env::join_paths(all).unwrap()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}{errors}", String::from_utf8_lossy(&output.stdout));
-}
-
-/// Every plan: whose, and its checksum.
-async fn plans(up: &Up) -> Vec<(String, String)> {
-    let secrets = Api::<Secret>::namespaced(up.client().await, "fleet-default");
-    let found = secrets.list(&ListParams::default()).await.unwrap();
-    let plan = |secret: &Secret| {
-        let data = secret.data.as_ref()?.get("applied-checksum")?;
-        Some((secret.name_any(), String::from_utf8_lossy(&data.0).into_owned()))
-    };
-    found.iter().filter_map(plan).collect()
 }
 
 /// Every value of a Secret that may open a door, with where it is.
