@@ -57,6 +57,10 @@ impl Controller for Bootstraps {
         "bootstrap"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.0.bootstraps.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let Some(object) = context.bootstraps.get(key) else {

@@ -61,6 +61,10 @@ impl Controller for Machines {
         "machine"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.kind.cache.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let Some(object) = self.kind.cache.get(key) else { return Ok(Ended::Gone) };
         let facts = gather::facts(&self.context, &self.kind, object)?;

@@ -66,6 +66,10 @@ impl Controller for Clusters {
         "provisioning cluster"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.known.clusters.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let local = (key.namespace.as_str(), key.name.as_str()) == LOCAL;

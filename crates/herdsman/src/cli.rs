@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::verbs::{
-    completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, ssh, support_bundle,
-    upgrade,
+    completion, create, delete, describe, diff, get, kubeconfig, logs, node_command, scale, ssh,
+    support_bundle, upgrade,
 };
 use crate::{apiserver, backup, crds, explain, log, moving, plan, quickstart, rotate, server, simulate, up};
 
@@ -53,6 +53,8 @@ enum Command {
         #[command(subcommand)]
         what: create::What,
     },
+    /// Delete a cluster with all its machines, or one machine
+    Delete(delete::Arguments),
     /// List clusters, machines, pools and more
     Get(get::Arguments),
     /// Show everything that a cluster is made of, and what is not well
@@ -117,6 +119,7 @@ impl Cli {
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
             Command::Quickstart(arguments) => quickstart::run(&arguments),
             Command::Create { what } => create::run(&what),
+            Command::Delete(arguments) => delete::run(&arguments),
             Command::Get(arguments) => get::run(&arguments),
             Command::Describe(arguments) => describe::run(&arguments),
             Command::Diff(arguments) => diff::run(&arguments),

@@ -37,6 +37,10 @@ impl Controller for Hosts {
         "custom machine"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.custom.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let Some(object) = context.custom.get(key) else {

@@ -4,9 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod moving;
+mod pages;
 mod product;
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -79,7 +79,23 @@ async fn a_newcomers_hour() {
     for (key, value) in secrets(&up).await {
         assert!(!files.contains(&value), "{key} is in the bundle");
     }
-    up.says(&["get", "clusters", "-A"]);
+
+    // A machine is lost, and comes back as another; then everything goes.
+    let machines = up.says(&["get", "machines", "-o", "name"]);
+    let worker = machines.lines().find(|name| name.contains("workers")).unwrap();
+    up.says(&[&["delete", worker], &WAIT[..]].concat());
+    up.wait_for_nodes("demo", 2).await;
+    assert!(!up.says(&["get", "machines", "-o", "name"]).contains(worker));
+    // What cannot go on says why, and what to do.
+    up.pause("demo", true).await;
+    up.says(&["scale", "demo", "--pool", "workers", "--replicas", "2"]);
+    let waits = up.says(&["explain", "cluster/demo", "-o", "json"]);
+    assert!(waits.contains("paused"), "{waits}");
+    up.pause("demo", false).await;
+    up.wait_for_nodes("demo", 3).await;
+    up.says(&[&["delete", "cluster", "demo"], &WAIT[..]].concat());
+    assert_eq!(up.says(&["get", "machines", "-A", "-o", "name"]), "");
+    assert_eq!(up.says(&["get", "clusters", "-A", "-o", "name"]), "");
 }
 
 /// Hosts that register by their own hand, in a process of their own.
@@ -91,33 +107,6 @@ async fn hosts_register_with_a_command() {
     let _hosts = up.hosts("pets", 3).await;
     up.wait_for_nodes("pets", 3).await;
     assert_eq!(up.nodes("pets").await.len(), 3);
-}
-
-/// The page for newcomers does what it says: its commands, one after the other, in one shell.
-#[test]
-#[ignore = "needs cargo xtask peers"]
-fn the_getting_started_page_works() {
-    let page = include_str!("../../../../docs/getting-started.md");
-    let blocks: Vec<&str> =
-        page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
-    let (first, rest) = blocks.split_first().unwrap();
-    let kubectl = peers::Peer::Kubernetes.provide().unwrap().path.join("kubectl");
-    let directory = tempfile::tempdir().unwrap();
-    // The server has a terminal of its own, and ends with the page. Its port is free whatever else runs here.
-    let server = first.trim().replace("127.0.0.1:8443", "127.0.0.1:0");
-    let script = format!(
-        "set -eu\n{server} > up.out 2> up.err & up=$!\ntrap 'kill $up; wait $up' EXIT\n\
-         until grep -q ready up.out; do kill -0 $up; sleep 0.2; done\nset -x\n{}",
-        rest.concat()
-    );
-    let programs = [Path::new(env!("CARGO_BIN_EXE_herdsman")).parent().unwrap(), kubectl.parent().unwrap()];
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let all = programs.iter().map(PathBuf::from).chain(std::env::split_paths(&path));
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(script).current_dir(directory.path());
-    let output = command.env("PATH", std::env::join_paths(all).unwrap()).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}{errors}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// Every value of a Secret that may open a door, with where it is.

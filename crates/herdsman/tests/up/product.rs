@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use api::capi::v1beta2::Cluster as Capi;
 use k8s_openapi::api::core::v1::{Node, Secret};
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt as _};
 
@@ -69,6 +70,13 @@ impl Up {
         found.iter().map(|node| (node.uid().unwrap_or_default(), version(node))).collect()
     }
 
+    /// Stops controllers from touching a cluster, or lets them go on.
+    pub(crate) async fn pause(&self, cluster: &str, paused: bool) {
+        let clusters: Api<Capi> = Api::namespaced(self.client().await, "fleet-default");
+        let patch = Patch::Merge(serde_json::json!({"spec": {"paused": paused}}));
+        clusters.patch(cluster, &PatchParams::default(), &patch).await.unwrap();
+    }
+
     /// Every plan: whose, and its checksum.
     pub(crate) async fn plans(&self) -> Vec<(String, String)> {
         let secrets = Api::<Secret>::namespaced(self.client().await, "fleet-default");
@@ -107,9 +115,17 @@ impl Up {
             tree.starts_with(&format!("cluster {cluster}  Ready"))
                 && tree.matches("Running node").count() == count
         };
-        while !ready(&self.says(&["describe", cluster])) {
+        for _ in 0..600 {
+            if ready(&self.says(&["describe", cluster])) {
+                return;
+            }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
+        panic!(
+            "{}{}",
+            self.says(&["describe", cluster]),
+            self.says(&["explain", &format!("cluster/{cluster}")])
+        );
     }
 
     pub(crate) fn stop(mut self) -> Option<i32> {
