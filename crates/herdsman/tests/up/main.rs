@@ -50,6 +50,8 @@ async fn a_newcomers_hour() {
     assert!(up.says(&["explain", "cluster/demo", "-o", "json"]).contains("\"waits\": []"));
     assert!(up.says(&["get", "machines", "-o", "name"]).lines().count() == 2);
 
+    dashboard_is_served(&up.metrics().await);
+
     // Scale; upgrade in place: nodes stay who they are.
     up.says(&[&["scale", "demo", "--pool", "workers", "--replicas", "2"], &WAIT[..]].concat());
     let scaled = up.nodes("demo").await;
@@ -107,6 +109,20 @@ async fn hosts_register_with_a_command() {
     let _hosts = up.hosts("pets", 3).await;
     up.wait_for_nodes("pets", 3).await;
     assert_eq!(up.nodes("pets").await.len(), 3);
+}
+
+/// Every number on the dashboard is one that the server has.
+fn dashboard_is_served(metrics: &str) {
+    let dashboard = include_str!("../../../../deploy/grafana/herdsman.json");
+    let word =
+        |text: &str| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap().to_owned();
+    let names = dashboard.split("herdsman_").skip(1).map(|text| word(&format!("herdsman_{text}")));
+    for name in names {
+        let family = ["_bucket", "_count", "_total"]
+            .iter()
+            .fold(name.as_str(), |name, end| name.strip_suffix(end).unwrap_or(name));
+        assert!(metrics.contains(&format!("# TYPE {family} ")), "{name} is not served");
+    }
 }
 
 /// Every value of a Secret that may open a door, with where it is.

@@ -70,6 +70,12 @@ impl Up {
         found.iter().map(|node| (node.uid().unwrap_or_default(), version(node))).collect()
     }
 
+    /// What it counts.
+    pub(crate) async fn metrics(&self) -> String {
+        let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        self.client().await.request_text(request).await.unwrap()
+    }
+
     /// Stops controllers from touching a cluster, or lets them go on.
     pub(crate) async fn pause(&self, cluster: &str, paused: bool) {
         let clusters: Api<Capi> = Api::namespaced(self.client().await, "fleet-default");
