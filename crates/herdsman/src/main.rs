@@ -3,6 +3,7 @@
 mod admin;
 mod admission;
 mod apiserver;
+mod assembly;
 mod audit;
 mod backup;
 mod beside;
@@ -20,6 +21,7 @@ mod quickstart;
 mod reference;
 mod rotate;
 mod server;
+mod serving;
 mod simulate;
 mod simulated;
 mod up;
