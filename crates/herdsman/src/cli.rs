@@ -26,8 +26,8 @@ enum Command {
     Sim(simulate::Arguments),
     /// Serve a Kubernetes API of its own, kept in a directory, until SIGTERM
     Apiserver(apiserver::Arguments),
-    /// Run controllers on a Kubernetes that is there already, until SIGTERM
-    Server(server::Arguments),
+    /// Run everything on a Kubernetes that is there already, as one replica of several if you like, until SIGTERM
+    Server(Box<server::Arguments>),
     /// Print the CustomResourceDefinitions as YAML, or install them
     Crds {
         #[command(subcommand)]
@@ -104,7 +104,7 @@ impl Cli {
             }
             Command::Server(arguments) => {
                 log::start();
-                server::run(arguments)
+                server::run(*arguments)
             }
             Command::Crds { action: None } => crds::print(),
             Command::Crds { action: Some(CrdsAction::Install) } => crds::install(),

@@ -3,6 +3,7 @@
 mod admin;
 mod admission;
 mod apiserver;
+mod assembly;
 mod audit;
 mod backup;
 mod beside;
@@ -21,6 +22,7 @@ mod quickstart;
 mod reference;
 mod rotate;
 mod server;
+mod serving;
 mod simulate;
 mod simulated;
 mod up;

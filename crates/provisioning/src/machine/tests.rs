@@ -36,6 +36,7 @@ fn ordered(machine: &Machine, aliases: &str, bootstrap_secret: Option<&str>) -> 
         pull_policy: "Always",
         pull_secrets: &["pull".to_owned()],
         certificates: BTreeMap::from([("tls.crt".to_owned(), b"PEM".to_vec())]),
+        managed_by: None,
     };
     let ordered = order(&Order {
         machine,
