@@ -1,6 +1,6 @@
 //! Requests to the Kubernetes API: plain HTTP/1.1, no more than an agent needs.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -60,7 +60,7 @@ impl Error {
 
 /// A client for one server.
 pub struct Client {
-    connect: Arc<dyn Connect>,
+    way: std::sync::Mutex<Arc<dyn Connect>>,
     host: String,
     prefix: String,
     authorization: Option<HeaderValue>,
@@ -85,12 +85,28 @@ impl Client {
             Ok::<_, Error>(value)
         });
         Ok(Client {
-            connect,
+            way: std::sync::Mutex::new(connect),
             host: address.authority().map(|authority| authority.as_str().to_owned()).unwrap_or_default(),
             prefix: address.path().trim_end_matches('/').to_owned(),
             authorization: authorization.transpose()?,
             idle: Mutex::new(None),
         })
+    }
+
+    /// The same client on another way.
+    pub(crate) fn by(&self, way: Arc<dyn Connect>) -> Self {
+        Client {
+            way: std::sync::Mutex::new(way),
+            host: self.host.clone(),
+            prefix: self.prefix.clone(),
+            authorization: self.authorization.clone(),
+            idle: Mutex::new(None),
+        }
+    }
+
+    /// From now on new connections take another way. Those that are open stay.
+    pub(crate) fn change_way(&self, way: Arc<dyn Connect>) {
+        *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
     }
 
     /// A JSON document.
@@ -104,6 +120,16 @@ impl Client {
     }
 
     async fn document(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        let bytes = self.exchange(method, path, body).await?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::Body(error.to_string()))
+    }
+
+    /// What the server answers, whatever it is.
+    pub(crate) async fn bytes(&self, path: &str) -> Result<Bytes, Error> {
+        self.exchange(Method::GET, path, None).await
+    }
+
+    async fn exchange(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes, Error> {
         let exchange = async {
             let mut sender = match self.idle.lock().await.take().filter(SendRequest::is_ready) {
                 Some(sender) => sender,
@@ -113,7 +139,10 @@ impl Client {
             let code = response.status();
             let bytes = collect(response).await?;
             *self.idle.lock().await = Some(sender);
-            understand(code, &bytes)
+            match code.is_success() {
+                true => Ok(bytes),
+                false => Err(refusal(code, &bytes)),
+            }
         };
         tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(Error::Timeout))
     }
@@ -132,7 +161,8 @@ impl Client {
     }
 
     async fn open(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
-        let stream = self.connect.connect().await?;
+        let way = self.way.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stream = way.connect().await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // It ends with the sender.
         tokio::spawn(async move {
@@ -170,13 +200,6 @@ impl Client {
 async fn collect(response: Response<Incoming>) -> Result<Bytes, Error> {
     let collected = Limited::new(response.into_body(), LARGEST).collect().await;
     Ok(collected.map_err(|error| Error::Body(error.to_string()))?.to_bytes())
-}
-
-fn understand(code: StatusCode, bytes: &[u8]) -> Result<Value, Error> {
-    match code.is_success() {
-        true => serde_json::from_slice(bytes).map_err(|error| Error::Body(error.to_string())),
-        false => Err(refusal(code, bytes)),
-    }
 }
 
 /// In the words of the server's `Status`, or of whoever answered in its place.

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clock::Clock;
+use outbound::tls::Trust;
 use tokio::sync::Mutex;
 
 use crate::apply::Applier;
+use crate::authority::{self, Authority};
 use crate::config::{self, Config, Connection};
 use crate::disk;
 use crate::journal::Journal;
@@ -90,7 +92,9 @@ async fn remote(
         let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
         let journal = Journal::open(&machine.root, &config.state_directory)?;
         let client = start::client(&kubeconfig, strict, &machine).await?;
-        Remote { client, place, applier, journal, observer: service.clone() }.run().await;
+        let file = machine.root.locate(&config.connection_info_file);
+        let authority = Authority::new(&kubeconfig, file, ways(&kubeconfig, &machine));
+        Remote { client, place, applier, journal, observer: service.clone(), authority }.run().await;
         Ok::<_, Error>(())
     };
     tokio::select! {
@@ -99,6 +103,16 @@ async fn remote(
         result = work => result?,
     }
     Ok(End::Replaced(binary.unwrap_or_default()))
+}
+
+/// Ways to the server that trust given authorities and nobody else.
+fn ways(kubeconfig: &Kubeconfig, machine: &Machine) -> authority::Ways {
+    let (kubeconfig, machine) = (kubeconfig.clone(), machine.clone());
+    Box::new(move |pem| {
+        let trust = Trust { authorities: Some(pem.to_vec()), ..Trust::default() };
+        let network = start::network(&kubeconfig, &trust, &machine);
+        Ok(Arc::new(network.map_err(|error| crate::chain(&error))?))
+    })
 }
 
 /// Tells the service manager when the server has been reached, and looks after the binary.

@@ -64,6 +64,19 @@ impl Object {
         self.metadata("resourceVersion")
     }
 
+    /// An annotation; empty if there is none.
+    pub fn annotation(&self, name: &str) -> &str {
+        let all = self.document.get("metadata").and_then(|metadata| metadata.get("annotations"));
+        all.and_then(|all| all.get(name)).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The whole Secret with an annotation, to be sent.
+    pub fn annotated(&self, name: &str, value: &str) -> Value {
+        let mut document = self.with(&Changes::new());
+        document["metadata"]["annotations"][name] = value.into();
+        document
+    }
+
     /// As the decisions want it.
     pub fn seen(&self, source: Source) -> Seen {
         Seen {

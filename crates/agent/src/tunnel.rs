@@ -59,11 +59,14 @@ pub async fn run(
     let mut registered = config.registered;
     loop {
         let began = clock.monotonic();
-        match config.hello(&server, registered) {
+        // Whom to trust is read anew as well: the server may have another authority by now.
+        let transport = ToServer::new(&config, &server, environment);
+        match transport.and_then(|way| Ok((way, config.hello(&server, registered)?))) {
             Err(error) => {
                 tracing::warn!(error = %crate::chain(&error), "there is nothing to offer the server yet")
             }
-            Ok(hello) => {
+            Ok((way, hello)) => {
+                client.transport = Arc::new(way);
                 tracing::info!(url = %hello.url, "connecting");
                 let mut connected = |progress: Progress<'_>| {
                     if let Progress::Connected(_) = progress {

@@ -8,7 +8,9 @@ use crate::verbs::{
     completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, ssh, support_bundle,
     upgrade,
 };
-use crate::{apiserver, backup, crds, explain, log, plan, quickstart, rotate, server, simulate, up};
+use crate::{
+    apiserver, backup, certificates, crds, explain, log, plan, quickstart, rotate, server, simulate, up,
+};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -44,6 +46,11 @@ enum Command {
     Restore(backup::RestoreArguments),
     /// Add a key that Secrets are encrypted with at rest, without stopping the server
     RotateEncryptionKey(rotate::Arguments),
+    /// Show who vouches for the server, or have a new authority take over that nodes follow by themselves
+    Certificates {
+        #[command(subcommand)]
+        action: certificates::Action,
+    },
     /// Start everything on this machine and create a first cluster: five nodes, simulated
     Quickstart(quickstart::Arguments),
     /// Make a cluster
@@ -112,6 +119,7 @@ impl Cli {
             Command::Backup(arguments) => backup::make(&arguments),
             Command::Restore(arguments) => backup::restore(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
+            Command::Certificates { action } => certificates::run(&action),
             Command::Quickstart(arguments) => quickstart::run(&arguments),
             Command::Create { what } => create::run(&what),
             Command::Get(arguments) => get::run(&arguments),

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use ::apiserver::encryption;
 use ::apiserver::instance::Instance;
-use ::apiserver::pki::Keys;
 use ::gateway::{Authorities, Book, Certificates, Embedded, Gateway, Public, TunnelDial};
 use anyhow::Context as _;
 use clock::{Clock, SystemClock, SystemEntropy};
@@ -23,6 +22,7 @@ use tokio::sync::{Notify, watch};
 use tunnel::Hub;
 
 use crate::admin;
+use crate::authority;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
 use crate::simulated::Simulated;
 use crate::work::Work;
@@ -76,8 +76,37 @@ pub(crate) struct Product {
     tls: Arc<ServerConfig>,
     work: Work,
     world: World,
-    /// Our own end, for the gateway and for controllers: whoever follows it must not find that nobody tells it any more.
+    own_end: OwnEnd,
+}
+
+/// Our own end, and everybody who is told of it.
+struct OwnEnd {
+    certificates: Certificates,
+    /// The gateway and controllers: whoever follows it must not find that nobody tells it any more.
     told: (watch::Sender<Public>, watch::Sender<ServerInfo>),
+    directory: PathBuf,
+    /// For programs on this machine.
+    local_url: String,
+    admin_token: String,
+}
+
+impl OwnEnd {
+    /// Follows changes of our authority; one that somebody else brought is not ours to change.
+    async fn follow(&self, wake: &Notify) {
+        if let Some(known) = self.certificates.authorities() {
+            authority::follow(&self.directory, known, wake, |found| self.succeed(found)).await;
+        }
+    }
+
+    /// Other authorities vouch for us. What they issue is shown first; then everybody learns of it.
+    fn succeed(&self, authorities: &Authorities) -> anyhow::Result<()> {
+        self.certificates.replace_authorities(authorities.clone())?;
+        let trusted = self.certificates.trusted();
+        admin::write(&self.directory, &self.local_url, &trusted, &self.admin_token)?;
+        self.told.0.send_modify(|public| public.ca_certificates = trusted.clone());
+        self.told.1.send_modify(|server| server.ca_certificates = trusted);
+        Ok(())
+    }
 }
 
 impl Product {
@@ -139,7 +168,7 @@ impl Product {
             rancher_machine: setup.rancher_machine,
             waits,
         };
-        let tls = certificates.server_config()?;
+        let (tls, own_directory) = (certificates.server_config()?, directory.clone());
         Ok(Product {
             address: Address { url, kubeconfig },
             client,
@@ -151,7 +180,13 @@ impl Product {
             tls,
             work,
             world,
-            told,
+            own_end: OwnEnd {
+                certificates,
+                told,
+                directory: own_directory,
+                local_url: local,
+                admin_token: token,
+            },
         })
     }
 
@@ -174,7 +209,7 @@ impl Product {
             tls,
             work,
             world,
-            told,
+            own_end,
             ..
         } = self;
         let closing = gateway.clone();
@@ -185,11 +220,20 @@ impl Product {
             }
             ready(&address);
         };
+        let woken = (Notify::new(), Notify::new());
         let busy = async {
             tokio::join!(
                 gateway.run(),
                 work.run(),
-                encryption::follow(&opened.store, &directory, keys_changed),
+                encryption::follow(&opened.store, &directory, &woken.0),
+                own_end.follow(&woken.1),
+                async {
+                    loop {
+                        keys_changed.notified().await;
+                        woken.0.notify_one();
+                        woken.1.notify_one();
+                    }
+                },
                 begun,
             );
         };
@@ -204,7 +248,7 @@ impl Product {
             closing.close();
         });
         instance.stop().await;
-        drop(told);
+        drop(own_end);
     }
 }
 
@@ -247,8 +291,7 @@ fn certificates(
         }
         Certificate::Issued(names) => names,
     };
-    let keys = Keys::open(directory, &**clock, &mut SystemEntropy)?;
-    let current = ::gateway::certificates::Authority { certificate: keys.ca_certificate, key: keys.ca_key };
+    let authorities = authority::load(directory, &**clock, &mut SystemEntropy)?;
     let mut all = vec!["localhost".to_owned()];
     all.extend([address.ip(), reachable(address).ip(), advertised(address.ip())].map(|ip| ip.to_string()));
     all.extend(
@@ -256,7 +299,7 @@ fn certificates(
     );
     all.extend(names);
     all.dedup();
-    Ok(Certificates::issued(Authorities::only(current), all, clock.clone(), Box::new(SystemEntropy))?)
+    Ok(Certificates::issued(authorities, all, clock.clone(), Box::new(SystemEntropy))?)
 }
 
 /// What controllers tell of themselves.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use agent::apply::Applier;
+use agent::authority::{self, Authority};
 use agent::client::Client;
 use agent::config::{Config, Connection, DEFAULT_PATH};
 use agent::journal::Journal;
@@ -39,8 +40,19 @@ async fn follow(machine: &Arc<Machine>) -> Result<Infallible, Box<dyn std::error
     let upstream = Upstream::new(ground.network.clone(), machine.address, &kubeconfig.server, tls);
     let client = Client::new(Arc::new(upstream), &kubeconfig.server, kubeconfig.token.as_deref())?;
     let applier = Arc::new(Applier::new(computer(machine), &config));
-    Remote { client, place, applier, journal, observer: Arc::new(Unobserved) }.run().await;
+    let file = root.locate(&config.connection_info_file);
+    let authority = Authority::new(&kubeconfig, file, ways(machine, &kubeconfig));
+    Remote { client, place, applier, journal, observer: Arc::new(Unobserved), authority }.run().await;
     Err("the agent ended".into())
+}
+
+/// Ways to the server that trust given authorities and nobody else.
+fn ways(machine: &Arc<Machine>, kubeconfig: &Kubeconfig) -> authority::Ways {
+    let (machine, server) = (machine.clone(), kubeconfig.server.clone());
+    Box::new(move |pem| {
+        let tls = machine.ground.trusts.authority(Some(pem)).map_err(|error| agent::chain(&error))?;
+        Ok(Arc::new(Upstream::new(machine.ground.network.clone(), machine.address, &server, tls)))
+    })
 }
 
 /// The machine as the agent sees it.
