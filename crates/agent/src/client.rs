@@ -93,25 +93,17 @@ impl Client {
         })
     }
 
-    /// The same client on another way.
-    pub(crate) fn by(&self, way: Arc<dyn Connect>) -> Self {
-        Client {
-            way: std::sync::Mutex::new(way),
-            host: self.host.clone(),
-            prefix: self.prefix.clone(),
-            authorization: self.authorization.clone(),
-            idle: Mutex::new(None),
-        }
-    }
-
-    /// From now on new connections take another way. Those that are open stay.
-    pub(crate) fn change_way(&self, way: Arc<dyn Connect>) {
-        *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
-    }
-
     /// A JSON document.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.document(Method::GET, path, None).await
+    }
+
+    /// Whatever is there, as it is.
+    pub async fn bytes(&self, path: &str) -> Result<Bytes, Error> {
+        match self.exchange(Method::GET, path, None).await? {
+            (code, bytes) if code.is_success() => Ok(bytes),
+            (code, bytes) => Err(refusal(code, &bytes)),
+        }
     }
 
     /// Replaces a document; gives it as the server has it now.
@@ -120,16 +112,16 @@ impl Client {
     }
 
     async fn document(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
-        let bytes = self.exchange(method, path, body).await?;
-        serde_json::from_slice(&bytes).map_err(|error| Error::Body(error.to_string()))
+        let (code, bytes) = self.exchange(method, path, body).await?;
+        understand(code, &bytes)
     }
 
-    /// What the server answers, whatever it is.
-    pub(crate) async fn bytes(&self, path: &str) -> Result<Bytes, Error> {
-        self.exchange(Method::GET, path, None).await
-    }
-
-    async fn exchange(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes, Error> {
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(StatusCode, Bytes), Error> {
         let exchange = async {
             let mut sender = match self.idle.lock().await.take().filter(SendRequest::is_ready) {
                 Some(sender) => sender,
@@ -139,10 +131,7 @@ impl Client {
             let code = response.status();
             let bytes = collect(response).await?;
             *self.idle.lock().await = Some(sender);
-            match code.is_success() {
-                true => Ok(bytes),
-                false => Err(refusal(code, &bytes)),
-            }
+            Ok((code, bytes))
         };
         tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(Error::Timeout))
     }
@@ -158,6 +147,27 @@ impl Client {
             }
         };
         tokio::time::timeout(PATIENCE, begin).await.unwrap_or(Err(Error::Timeout))
+    }
+
+    /// Has the server make something of a document; gives what it made.
+    pub(crate) async fn post(&self, path: &str, document: &Value) -> Result<Value, Error> {
+        self.document(Method::POST, path, Some(document)).await
+    }
+
+    /// The same client on another way.
+    pub(crate) fn by(&self, way: Arc<dyn Connect>) -> Self {
+        Client {
+            way: std::sync::Mutex::new(way),
+            host: self.host.clone(),
+            prefix: self.prefix.clone(),
+            authorization: self.authorization.clone(),
+            idle: Mutex::new(None),
+        }
+    }
+
+    /// From now on new connections take another way. Those that are open stay.
+    pub(crate) fn change_way(&self, way: Arc<dyn Connect>) {
+        *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
     }
 
     async fn open(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
@@ -200,6 +210,13 @@ impl Client {
 async fn collect(response: Response<Incoming>) -> Result<Bytes, Error> {
     let collected = Limited::new(response.into_body(), LARGEST).collect().await;
     Ok(collected.map_err(|error| Error::Body(error.to_string()))?.to_bytes())
+}
+
+fn understand(code: StatusCode, bytes: &[u8]) -> Result<Value, Error> {
+    match code.is_success() {
+        true => serde_json::from_slice(bytes).map_err(|error| Error::Body(error.to_string())),
+        false => Err(refusal(code, bytes)),
+    }
 }
 
 /// In the words of the server's `Status`, or of whoever answered in its place.

@@ -4,6 +4,7 @@
 //! What the session says is read anew for each one: tokens are replaced, and files of a cluster that does not run yet
 //! are waited for.
 
+mod account;
 mod config;
 
 use std::io;
@@ -29,6 +30,9 @@ pub enum Error {
     /// What the session says.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The cluster gives no token.
+    #[error("clusterKubeconfig")]
+    Account(#[from] account::Error),
     /// Its authority.
     #[error("caFile")]
     Tls(#[from] tls::Error),
@@ -61,8 +65,10 @@ pub async fn run(
         let began = clock.monotonic();
         // Whom to trust is read anew as well: the server may have another authority by now.
         let transport = ToServer::new(&config, &server, environment);
-        match transport.and_then(|way| Ok((way, config.hello(&server, registered)?))) {
-            Err(error) => {
+        let hello =
+            async { Ok((transport?, config.hello(&server, registered, account::token(&config).await?)?)) };
+        match hello.await {
+            Err::<_, Error>(error) => {
                 tracing::warn!(error = %crate::chain(&error), "there is nothing to offer the server yet")
             }
             Ok((way, hello)) => {

@@ -51,6 +51,7 @@ impl Work {
             entropy: Arc::new(Mutex::new(SystemEntropy)),
             access: clusters.clone(),
             server: self.server.clone(),
+            waits: self.waits.clone(),
         };
         tokio::join!(
             capi::run(core, Some(clusters)),
