@@ -7,6 +7,7 @@ mod figure;
 mod kubernetes;
 mod load;
 mod planner;
+mod provisioning;
 mod tunnel;
 
 use anyhow::bail;
@@ -36,7 +37,7 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 7] = [
+const BENCHMARKS: [Benchmark; 8] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
@@ -44,6 +45,7 @@ const BENCHMARKS: [Benchmark; 7] = [
     Benchmark { name: "tunnel", run: tunnel::run },
     Benchmark { name: "planner", run: planner::run },
     Benchmark { name: "capi", run: capi::run },
+    Benchmark { name: "provisioning", run: provisioning::run },
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

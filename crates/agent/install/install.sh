@@ -14,6 +14,9 @@ SERVICE=rancher-system-agent
 UNIT_DIR=/etc/systemd/system
 UNIT_FILE=${UNIT_DIR}/${SERVICE}.service
 ENV_FILE=${UNIT_DIR}/${SERVICE}.env
+# Beside it, on machines whose plan brings what it needs: the way through which the server reaches the cluster.
+TUNNEL=${SERVICE}-tunnel
+TUNNEL_CONFIG=/etc/rancher/agent/tunnel.yaml
 DEFAULT_PREFIX=/usr/local
 FALLBACK_PREFIX=/opt/rancher-system-agent
 
@@ -712,6 +715,44 @@ ExecStart=${BINARY} sentinel
 EOF
 }
 
+# Rancher's agent has no tunnel.
+has_tunnel() {
+    "${BINARY}" help 2>/dev/null | grep -q '^  tunnel '
+}
+
+# The service is started as soon as a plan has written its configuration, and at every boot from then on.
+write_tunnel_units() {
+    write_file "${UNIT_DIR}/${TUNNEL}.service" 0644 <<EOF
+[Unit]
+Description=Tunnel of the Rancher System Agent
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+EnvironmentFile=-/etc/default/rancher-system-agent
+EnvironmentFile=-/etc/sysconfig/rancher-system-agent
+EnvironmentFile=-${ENV_FILE}
+Type=simple
+Restart=always
+RestartSec=5s
+Environment=CATTLE_LOGLEVEL=${CATTLE_AGENT_LOGLEVEL}
+Environment=CATTLE_TUNNEL_CONFIG=${TUNNEL_CONFIG}
+Environment=CATTLE_AGENT_STRICT_VERIFY=${CATTLE_AGENT_STRICT_VERIFY}
+ExecStart=${BINARY} tunnel
+EOF
+    write_file "${UNIT_DIR}/${TUNNEL}.path" 0644 <<EOF
+[Unit]
+Description=Tunnel of the Rancher System Agent, once there is a cluster
+
+[Path]
+PathExists=${TUNNEL_CONFIG}
+
+[Install]
+WantedBy=multi-user.target
+EOF
+}
+
 write_environment() {
     {
         for name in HTTP_PROXY HTTPS_PROXY NO_PROXY; do
@@ -744,6 +785,9 @@ put_in_place() {
     fi
     write_config
     write_unit
+    if has_tunnel; then
+        write_tunnel_units
+    fi
     write_environment
     if has restorecon; then
         # The labels that the policy has for these places; without SELinux this does nothing.
@@ -757,6 +801,12 @@ start_service() {
     systemctl enable "${SERVICE}" || fatal "systemd does not enable ${SERVICE}; \`systemctl status ${SERVICE}\` tells why"
     systemctl restart "${SERVICE}" || fatal "systemd does not start ${SERVICE}; \`journalctl -u ${SERVICE}\` tells why"
     STOPPED=false
+    if has_tunnel; then
+        systemctl enable "${TUNNEL}.path" || fatal "systemd does not enable ${TUNNEL}.path"
+        systemctl restart "${TUNNEL}.path" || fatal "systemd does not start ${TUNNEL}.path"
+        # One that runs is of the binary before.
+        systemctl try-restart "${TUNNEL}.service" || warn "${TUNNEL} was not restarted"
+    fi
 }
 
 main() {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use outbound::tls::Trust;
 use tokio::sync::Mutex;
 
 use crate::apply::Applier;
+use crate::authority::{self, Authority};
 use crate::config::{self, Config, Connection};
 use crate::disk;
 use crate::journal::Journal;
@@ -114,9 +116,21 @@ async fn follow(
     let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
     let journal = Journal::open(&machine.root, &config.state_directory)?;
     let client = start::client(&kubeconfig, strict, machine).await?;
+    let file = machine.root.locate(&config.connection_info_file);
+    let authority = Authority::new(&kubeconfig, file, ways(&kubeconfig, machine));
     let (applier, observer) = (applier.clone(), service.clone());
-    Remote { client, place, applier, journal, observer }.run().await;
+    Remote { client, place, applier, journal, observer, authority }.run().await;
     Ok(())
+}
+
+/// Ways to the server that trust given authorities and nobody else.
+fn ways(kubeconfig: &Kubeconfig, machine: &Machine) -> authority::Ways {
+    let (kubeconfig, machine) = (kubeconfig.clone(), machine.clone());
+    Box::new(move |pem| {
+        let trust = Trust { authorities: Some(pem.to_vec()), ..Trust::default() };
+        let network = start::network(&kubeconfig, &trust, &machine);
+        Ok(Arc::new(network.map_err(|error| crate::chain(&error))?))
+    })
 }
 
 /// Tells the service manager when the server has been reached, follows it, and looks after the binary.

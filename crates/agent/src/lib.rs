@@ -8,7 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`config`], [`kubeconfig`] | what the installer says |
-//! | [`connect`], [`client`], [`watch`], [`object`], [`start`] | the way to the API, and the Secret there |
+//! | [`connect`], [`client`], [`watch`], [`object`], [`start`], [`authority`] | the way to the API, and the Secret there |
 //! | [`machine`], [`linux`], [`registry`] | the machine, and the real one with its images |
 //! | [`disk`], [`files`], [`capture`], [`apply`], [`probes`] | what is done to it |
 //! | [`remote`], [`local`] | the loops: the Secret, the directory of plans |
@@ -18,6 +18,7 @@
 //! | [`cli`], [`daemon`], [`log`] | the command |
 
 pub mod apply;
+pub mod authority;
 pub mod capture;
 pub mod cli;
 pub mod client;

@@ -78,6 +78,13 @@ impl Object {
         value
     }
 
+    /// The whole Secret with an annotation, to be sent.
+    pub fn annotated(&self, name: &str, value: &str) -> Value {
+        let mut document = self.with(&Changes::new());
+        document["metadata"]["annotations"][name] = value.into();
+        document
+    }
+
     /// As the decisions want it.
     pub fn seen(&self, source: Source) -> Seen {
         Seen {

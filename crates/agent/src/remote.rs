@@ -6,10 +6,12 @@ use std::time::Duration;
 use http::StatusCode;
 use jiff::Timestamp;
 use plan::agent::{Chores, Job, Local, Outcome, Seen, Source, Step, Tended, Why, Write, decide};
+use plan::authority::{TRUSTED, WANTED};
 use plan::secret::{AGENT_EXPECTED_ANNOTATION as EXPECTED, Changes, MOVED_TO_ANNOTATION as MOVED_TO};
 use tokio::sync::watch as channel;
 
 use crate::apply::Applier;
+use crate::authority::Authority;
 use crate::client::{self, Client};
 use crate::journal::Journal;
 use crate::machine::Later;
@@ -69,6 +71,8 @@ pub struct Remote {
     pub journal: Journal,
     /// Is told how it goes.
     pub observer: Arc<dyn Observer>,
+    /// Whom the client trusts; none if that never changes.
+    pub authority: Option<Authority>,
 }
 
 impl std::fmt::Debug for Remote {
@@ -82,7 +86,7 @@ impl Remote {
     /// after the next start.
     pub async fn run(self) {
         let (sender, news) = channel::channel(News::Nothing);
-        let Remote { client, place, applier, journal, observer } = self;
+        let Remote { client, place, applier, journal, observer, authority } = self;
         let machine = applier.machine().clone();
         let local = Local::resume(journal.report().cloned());
         let mut work = Work {
@@ -96,6 +100,7 @@ impl Remote {
             known: None,
             retry: Retry::default(),
             said: None,
+            authority,
         };
         tokio::select! {
             biased;
@@ -117,6 +122,7 @@ struct Work<'a> {
     known: Option<(Object, Seen)>,
     retry: Retry,
     said: Option<(String, Why)>,
+    authority: Option<Authority>,
 }
 
 impl Work<'_> {
@@ -140,6 +146,8 @@ impl Work<'_> {
                     if self.arrived().await {
                         continue;
                     }
+                    let Some(later) = self.follow_authority().await else { continue };
+                    let until = until.into_iter().chain(later).min();
                     let notice = self.notice();
                     let leaves = match &notice {
                         Some(notice) => self.observer.moved(notice).await,
@@ -305,6 +313,31 @@ impl Work<'_> {
         };
         let answers = probes::ask(&self.applier.machine().prober, &plan.probes, &chores.probes).await;
         self.remember(self.local.tended(chores, Tended { runs, answers }, self.now()));
+    }
+
+    /// Trusts whom the server says, and says so. Nothing if the Secret was written: it is to be looked at again. Else when
+    /// to try again, if that did not work.
+    async fn follow_authority(&mut self) -> Option<Option<Timestamp>> {
+        let now = self.now();
+        let (Some(authority), Some((object, _))) = (&mut self.authority, &self.known) else {
+            return Some(None);
+        };
+        let Some(wanted) = object.annotation(WANTED).filter(|wanted| !wanted.is_empty()) else {
+            return Some(None);
+        };
+        if let Err(later) = authority.follow(self.client, wanted, now).await {
+            return Some(Some(later));
+        }
+        if object.annotation(TRUSTED) == Some(wanted) {
+            return Some(None);
+        }
+        let answer = self.client.put(&self.place.path(), &object.annotated(TRUSTED, wanted)).await;
+        match answer.map_err(Error::from).and_then(|document| Ok(Object::read(document)?)) {
+            Ok(object) => self.know(object, Source::Live),
+            Err(Error::Client(error)) if error.code() == Some(StatusCode::CONFLICT) => self.reread().await,
+            Err(error) => self.failed("write", &error).await,
+        }
+        None
     }
 
     async fn failed(&mut self, what: &str, error: &Error) {

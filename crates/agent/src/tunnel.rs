@@ -4,6 +4,7 @@
 //! What the session says is read anew for each one: tokens are replaced, and files of a cluster that does not run yet
 //! are waited for.
 
+mod account;
 mod config;
 
 use std::io;
@@ -29,6 +30,9 @@ pub enum Error {
     /// What the session says.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The cluster gives no token.
+    #[error("clusterKubeconfig")]
+    Account(#[from] account::Error),
     /// Its authority.
     #[error("caFile")]
     Tls(#[from] tls::Error),
@@ -60,11 +64,16 @@ pub async fn run(
     let mut registered = config.registered;
     loop {
         let began = clock.monotonic();
-        match config.hello(&server, registered) {
-            Err(error) => {
+        // Whom to trust is read anew as well: the server may have another authority by now.
+        let transport = ToServer::new(&config, &server, environment);
+        let hello =
+            async { Ok((transport?, config.hello(&server, registered, account::token(&config).await?)?)) };
+        match hello.await {
+            Err::<_, Error>(error) => {
                 tracing::warn!(error = %crate::chain(&error), "there is nothing to offer the server yet")
             }
-            Ok(hello) => {
+            Ok((way, hello)) => {
+                client.transport = Arc::new(way);
                 tracing::info!(url = %hello.url, "connecting");
                 let mut connected = |progress: Progress<'_>| {
                     if let Progress::Connected(_) = progress {

@@ -25,7 +25,7 @@ use act::Failure;
 use context::Context;
 use gather::Seen;
 
-pub use context::Error;
+pub use crate::error::Error;
 
 /// How many clusters are looked at at a time.
 const AT_A_TIME: usize = 50;

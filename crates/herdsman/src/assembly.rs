@@ -52,7 +52,7 @@ pub(crate) struct Assembly {
     /// Our own end, for controllers.
     server: watch::Sender<ServerInfo>,
     /// The same for the gateway: whoever follows it must not find that nobody tells it any more.
-    _public: watch::Sender<Public>,
+    public: watch::Sender<Public>,
 }
 
 impl Assembly {
@@ -74,7 +74,13 @@ impl Assembly {
             public: public.subscribe(),
             settings: ::gateway::Settings { assets, metrics: metrics(&waits), ..Default::default() },
         });
-        Assembly { gateway, caches, clock, waits, directory, rancher_machine, jobs, server, _public: public }
+        Assembly { gateway, caches, clock, waits, directory, rancher_machine, jobs, server, public }
+    }
+
+    /// Tells everybody that others vouch for us.
+    pub(crate) fn vouched_for_by(&self, trusted: &str) {
+        self.public.send_modify(|public| public.ca_certificates = trusted.to_owned());
+        self.server.send_modify(|server| server.ca_certificates = trusted.to_owned());
     }
 
     /// The simulated machines of the data directory. Those that were there have power again.

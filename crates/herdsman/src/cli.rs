@@ -8,7 +8,10 @@ use crate::verbs::{
     completion, create, delete, describe, diff, get, kubeconfig, logs, node_command, scale, ssh,
     support_bundle, upgrade,
 };
-use crate::{apiserver, backup, crds, explain, log, moving, plan, quickstart, rotate, server, simulate, up};
+use crate::{
+    apiserver, backup, certificates, crds, explain, log, moving, plan, quickstart, rotate, server, simulate,
+    up,
+};
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
 #[derive(Debug, Parser)]
@@ -46,6 +49,11 @@ enum Command {
     Move(moving::Arguments),
     /// Add a key that Secrets are encrypted with at rest, without stopping the server
     RotateEncryptionKey(rotate::Arguments),
+    /// Show who vouches for the server, or have a new authority take over that nodes follow by themselves
+    Certificates {
+        #[command(subcommand)]
+        action: certificates::Action,
+    },
     /// Start everything on this machine and create a first cluster: five nodes, simulated
     Quickstart(quickstart::Arguments),
     /// Make a cluster
@@ -117,6 +125,7 @@ impl Cli {
             Command::Restore(arguments) => backup::restore(&arguments),
             Command::Move(arguments) => moving::run(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
+            Command::Certificates { action } => certificates::run(&action),
             Command::Quickstart(arguments) => quickstart::run(&arguments),
             Command::Create { what } => create::run(&what),
             Command::Delete(arguments) => delete::run(&arguments),

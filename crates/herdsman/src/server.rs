@@ -8,7 +8,7 @@ mod tenure;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::gateway::{Book, PassThrough, Public};
+use ::gateway::{Authorities, Book, PassThrough, Public};
 use anyhow::{Context as _, bail};
 use capi::ClusterCache;
 use clock::{Clock, SystemClock, SystemEntropy};
@@ -144,7 +144,8 @@ impl Server {
                     Some(endpoint) => endpoint,
                     None => Endpoint::parse(&format!("https://{}", listener.local_addr()?))?,
                 };
-                let certificates = serving::issued(shared.authority, endpoint.names(), &clock)?;
+                let certificates =
+                    serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
                 Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint })
             }
             _ => None,
@@ -313,7 +314,8 @@ impl Front {
         };
         *url = serving.server_url.unwrap_or_else(|| public_url(address));
         let certificate: Certificate = serving.certificate;
-        let certificates = certificate.certificates(shared.authority.clone(), address, url, clock)?;
+        let certificates =
+            certificate.certificates(Authorities::only(shared.authority.clone()), address, url, clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
         let book = Book::new(clock.clone(), Default::default());
         let kubernetes = PassThrough::new(setup.config, book.clone())

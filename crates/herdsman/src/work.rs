@@ -108,6 +108,7 @@ impl Work {
             entropy: Arc::new(Mutex::new(SystemEntropy)),
             access: self.clusters.clone(),
             server: self.parts.server.clone(),
+            waits: self.parts.waits.clone(),
         };
         // Somebody else may run Cluster API's: what they find is looked for here all the same.
         self.clusters.follow(&self.parts.caches);

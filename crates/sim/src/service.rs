@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use agent::apply::Applier;
+use agent::authority::{self, Authority};
 use agent::client::Client;
 use agent::config::{Config, Connection, DEFAULT_PATH};
 use agent::journal::Journal;
@@ -38,9 +39,12 @@ async fn follow(machine: &Arc<Machine>) -> Result<Infallible, Failure> {
         let connection = Connection::load(&root.locate(&config.connection_info_file))?;
         let place = Place::new(&connection.namespace, &connection.secret).ok_or("no place for a plan")?;
         let journal = Journal::open(root, &config.state_directory)?;
-        let client = client(machine, &Kubeconfig::parse(&connection.kubeconfig)?)?;
+        let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
+        let client = client(machine, &kubeconfig)?;
         let observer = Arc::new(Follows { machine: machine.clone(), config: config.clone() });
-        Remote { client, place, applier: applier.clone(), journal, observer }.run().await;
+        let file = root.locate(&config.connection_info_file);
+        let authority = Authority::new(&kubeconfig, file, ways(machine, &kubeconfig));
+        Remote { client, place, applier: applier.clone(), journal, observer, authority }.run().await;
     }
 }
 
@@ -72,6 +76,15 @@ impl Observer for Follows {
             }
         })
     }
+}
+
+/// Ways to the server that trust given authorities and nobody else.
+fn ways(machine: &Arc<Machine>, kubeconfig: &Kubeconfig) -> authority::Ways {
+    let (machine, server) = (machine.clone(), kubeconfig.server.clone());
+    Box::new(move |pem| {
+        let tls = machine.ground.trusts.authority(Some(pem)).map_err(|error| agent::chain(&error))?;
+        Ok(Arc::new(Upstream::new(machine.ground.network.clone(), machine.address, &server, tls)))
+    })
 }
 
 /// The machine as the agent sees it.

@@ -21,7 +21,8 @@ use kube::api::ListParams;
 use plan::orchestrator::Update;
 use serde_json::json;
 
-use super::context::{Context, Error, cluster_of};
+use super::context::{Context, cluster_of};
+use crate::error::Error;
 use crate::until;
 
 /// How long after a cluster was not reached it is tried again.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::catalogue::secrets::types;
 use kube::core::ApiResource;
+use plan::authority::{TRUSTED, WANTED};
 use plan::secret::AGENT_EXPECTED_ANNOTATION as EXPECTED;
 use serde_json::{Map, Value, json};
 
@@ -98,6 +99,10 @@ impl Item {
         notes[COPY_OF] = self.uid().into();
         if self.is_plan() {
             notes[EXPECTED] = "true".into();
+            // Who vouches for a server is that server's to say.
+            if let Some(notes) = notes.as_object_mut() {
+                [WANTED, TRUSTED].iter().for_each(|note| drop(notes.remove(*note)));
+            }
         }
         if document["type"] == types::SERVICE_ACCOUNT_TOKEN {
             // The other server fills it in.

@@ -67,6 +67,17 @@ pub enum Create {
     Settled(Box<RKEMachineStatus>),
 }
 
+impl Create {
+    /// What is waited for.
+    pub fn wait(&self) -> Option<&Wait> {
+        match self {
+            Create::Wait(wait) | Create::Pause { wait, .. } => Some(wait),
+            Create::Status { wait, .. } => wait.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// What to do about a machine that is not being deleted.
 pub fn create(facts: &Facts<'_>) -> Create {
     let wait = match ready(facts) {
