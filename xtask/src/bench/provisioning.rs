@@ -17,11 +17,8 @@ use super::figure::{Bar, Figure};
 use crate::run::{cargo, program, succeed, target};
 
 const NAMESPACE: &str = "fleet-default";
-const POOLS: [(&str, &[&str]); 3] = [
-    ("servers", &["etcdRole", "controlPlaneRole"]),
-    ("workers", &["workerRole"]),
-    ("more", &["workerRole"]),
-];
+const POOLS: [(&str, &[&str]); 3] =
+    [("servers", &["etcdRole", "controlPlaneRole"]), ("workers", &["workerRole"]), ("more", &["workerRole"])];
 const MACHINES_EACH: usize = 3;
 /// What a simulated machine takes from the order to its first program (`sim::Delays::default`): making it, booting it. All of them
 /// do so at the same time.
@@ -61,7 +58,10 @@ impl Server {
         let directory = target().join("bench-provisioning");
         let _ = std::fs::remove_dir_all(&directory);
         let mut command = program(binary);
-        command.args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory).env("HERDSMAN_LOG", "error");
+        command
+            .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(&directory)
+            .env("HERDSMAN_LOG", "error");
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();
         let stdout = process.stdout.take().context("no output")?;
@@ -88,7 +88,8 @@ impl Server {
         let seen = watch.0.stdout.take().context("no output")?;
         let objects = manifest(cluster).to_string();
         let begun = SystemClock.monotonic();
-        let mut apply = self.kubectl(&["apply", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let mut apply =
+            self.kubectl(&["apply", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
         apply.stdin.take().context("no input")?.write_all(objects.as_bytes())?;
         if !apply.wait()?.success() {
             bail!("kubectl apply failed");

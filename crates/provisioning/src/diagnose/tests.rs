@@ -225,7 +225,9 @@ fn machines_of_drivers_say_what_they_wait_for() {
         object("Amazonec2Machine", OLD, json!({"apiVersion": "rke-machine.cattle.io/v1", "status": status}))
     };
     let ready = |reason: &str| {
-        infra(json!({"conditions": [{"type": "Ready", "status": "False", "reason": reason, "message": "waiting for it"}]}))
+        infra(
+            json!({"conditions": [{"type": "Ready", "status": "False", "reason": reason, "message": "waiting for it"}]}),
+        )
     };
     let failed = infra(json!({
         "failureMessage": "quota exceeded",
