@@ -4,6 +4,7 @@ mod agent;
 mod apiserver;
 mod capi;
 mod figure;
+mod fleet;
 mod kubernetes;
 mod load;
 mod planner;
@@ -37,7 +38,7 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 8] = [
+const BENCHMARKS: [Benchmark; 10] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
@@ -46,6 +47,8 @@ const BENCHMARKS: [Benchmark; 8] = [
     Benchmark { name: "planner", run: planner::run },
     Benchmark { name: "capi", run: capi::run },
     Benchmark { name: "provisioning", run: provisioning::run },
+    Benchmark { name: "fleet", run: fleet::converge },
+    Benchmark { name: "idle", run: fleet::idle },
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

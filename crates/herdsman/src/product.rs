@@ -20,6 +20,7 @@ use crate::assembly::{Assembly, Ground};
 use crate::authority;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
 use crate::serving::{Serving, public_url};
+use crate::simulated;
 use crate::work::{Group, Jobs, Work};
 
 /// As whom our own controllers act.
@@ -192,6 +193,7 @@ impl Product {
                         woken.1.notify_one();
                     }
                 },
+                simulated::follow(&assembly.caches, &world),
                 begun,
             );
         };
