@@ -98,12 +98,30 @@ impl Client {
         self.document(Method::GET, path, None).await
     }
 
+    /// Whatever is there, as it is.
+    pub async fn bytes(&self, path: &str) -> Result<Bytes, Error> {
+        match self.exchange(Method::GET, path, None).await? {
+            (code, bytes) if code.is_success() => Ok(bytes),
+            (code, bytes) => Err(refusal(code, &bytes)),
+        }
+    }
+
     /// Replaces a document; gives it as the server has it now.
     pub async fn put(&self, path: &str, document: &Value) -> Result<Value, Error> {
         self.document(Method::PUT, path, Some(document)).await
     }
 
     async fn document(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        let (code, bytes) = self.exchange(method, path, body).await?;
+        understand(code, &bytes)
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(StatusCode, Bytes), Error> {
         let exchange = async {
             let mut sender = match self.idle.lock().await.take().filter(SendRequest::is_ready) {
                 Some(sender) => sender,
@@ -113,7 +131,7 @@ impl Client {
             let code = response.status();
             let bytes = collect(response).await?;
             *self.idle.lock().await = Some(sender);
-            understand(code, &bytes)
+            Ok((code, bytes))
         };
         tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(Error::Timeout))
     }

@@ -44,7 +44,7 @@ enum Command {
     Restore(backup::RestoreArguments),
     /// Add a key that Secrets are encrypted with at rest, without stopping the server
     RotateEncryptionKey(rotate::Arguments),
-    /// Start everything on this machine and create a first cluster: five nodes, simulated
+    /// Start everything on this machine and create a first cluster: five nodes, simulated or in Docker
     Quickstart(quickstart::Arguments),
     /// Make a cluster
     Create {

@@ -152,10 +152,7 @@ fn images(k3s: &Provided, root: &Path, scratch: &Path) -> Result<(), Error> {
     let mut compile = Command::new("cc");
     command::run(compile.args(["-Os", "-static", "-s", "-o"]).arg(&pause).arg(sources().join("pause.c")))?;
     let files = [Entry { path: "pause", from: &pause, mode: 0o755 }];
-    write(
-        &Image { name: PAUSE_IMAGE, entrypoint: &["/pause"], files: &files },
-        &for_k3s.join("pause.tar"),
-    )?;
+    write(&Image { name: PAUSE_IMAGE, entrypoint: &["/pause"], files: &files }, &for_k3s.join("pause.tar"))?;
     fs::remove_file(&pause).map_err(cache::at("remove", &pause))?;
     Ok(())
 }

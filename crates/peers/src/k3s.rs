@@ -66,14 +66,21 @@ pub(crate) fn recipe(pin: &Pin) -> Result<Recipe, go::Error> {
 /// Builds the program in each version and containerd's helper into a directory, with K3s's own installer.
 pub(crate) fn build(pin: &Pin, into: &Path) -> Result<(), Error> {
     let source = into.join("source");
-    command::run(Command::new("cp").args(["--recursive", "--no-preserve=mode"]).arg(pin.download()?).arg(&source))?;
+    command::run(
+        Command::new("cp").args(["--recursive", "--no-preserve=mode"]).arg(pin.download()?).arg(&source),
+    )?;
     prepare(&source)?;
     let go_version = command::run(Command::new("go").args(["env", "GOVERSION"]).current_dir(&source))?;
     for version in VERSIONS {
         let link = variables(version, &pin.version, go_version.trim());
         compile(&source, &link, "./cmd/server", &into.join(version).join("k3s"))?;
     }
-    compile(&source, "", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2", &into.join(SHIM))?;
+    compile(
+        &source,
+        "",
+        "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+        &into.join(SHIM),
+    )?;
     copy(&source.join(INSTALLER), &into.join(INSTALLER))?;
     fs::remove_dir_all(&source).map_err(cache::at("remove", &source))?;
     Ok(())
