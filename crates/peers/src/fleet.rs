@@ -73,7 +73,7 @@ pub(crate) fn build(k3s: &Provided, into: &Path) -> Result<(), Error> {
     images(k3s, &root, into)?;
     copy(&k3s.path.join(k3s::SHIM), &root.join("usr/local/bin").join(k3s::SHIM), 0o755)?;
     command::run(Command::new("cp").arg("--reflink=auto").arg(node.path.join(ARCHIVE)).arg(&archive))?;
-    append(&archive, &root, ".")?;
+    append(&archive, &root)?;
     fs::remove_dir_all(&root).map_err(cache::at("remove", &root))?;
     Ok(())
 }
@@ -98,7 +98,7 @@ pub fn load(client: impl Fn() -> Command, image: &str, further: &[&Path]) -> Res
         copy(archive, &images.join(name_of(archive)), 0o644)?;
     }
     command::run(Command::new("cp").arg("--reflink=auto").arg(provided.path.join(ARCHIVE)).arg(&archive))?;
-    append(&archive, &root, K3S_IMAGES)?;
+    append(&archive, &root)?;
     let file = fs::File::open(&archive).map_err(cache::at("open", &archive))?;
     let mut import = client();
     import.args(["import", "--change", "CMD [\"/lib/systemd/systemd\"]"]);
@@ -161,11 +161,16 @@ fn write(image: &Image<'_>, archive: &Path) -> Result<(), Error> {
     Ok(image.write(archive).map_err(cache::at("write", archive))?)
 }
 
-/// Adds what is below a directory to an archive, as root's.
-fn append(archive: &Path, root: &Path, what: &str) -> Result<(), Error> {
+/// Adds the files below a directory to an archive, as root's. No directories: Docker takes none that is there twice, and makes
+/// those that are missing.
+fn append(archive: &Path, root: &Path) -> Result<(), Error> {
     let mut tar = Command::new("tar");
     tar.args(["--append", "--numeric-owner", "--owner=0", "--group=0", "--file"]).arg(archive);
-    command::run(tar.arg("--directory").arg(root).arg(what))?;
+    tar.arg("--directory").arg(root);
+    for file in files_below(root)? {
+        tar.arg(file.strip_prefix(root).map_or(file.as_path(), |inside| inside));
+    }
+    command::run(&mut tar)?;
     Ok(())
 }
 
