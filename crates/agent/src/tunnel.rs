@@ -5,6 +5,7 @@
 //! are waited for.
 
 mod account;
+mod authority;
 mod config;
 
 use std::io;
@@ -18,9 +19,12 @@ use tunnel::client::{Backoff, Client, Progress, Transport};
 use tunnel::serve::{Forward, Io, Network as Around};
 use tunnel::session::Settings;
 
-use crate::connect::{Connect as _, Network};
+use crate::connect::{self, Connect as _, Network};
 use crate::machine::Later;
 use crate::systemd;
+
+use authority::Asked;
+use config::Authority;
 
 pub use config::{Config, Error as ConfigError};
 
@@ -92,10 +96,7 @@ pub async fn run(
         tracing::info!(retry_in = ?pause, "trying again");
         tokio::time::sleep(pause).await;
         let Ok(found) = load() else { continue };
-        if let Ok(there) = found.server()
-            && let Ok(way) = ToServer::new(&found, &there, environment)
-        {
-            client.transport = Arc::new(way);
+        if let Ok(there) = found.server() {
             client.handler = Arc::new(Forward::new(found.gate(), Around));
             (config, server) = (found, there);
         }
@@ -105,36 +106,68 @@ pub async fn run(
 /// The way to the server. If its own authority did not sign the server's certificate, and strictness is not asked for, the
 /// system's are tried, as by the agent itself.
 struct ToServer {
-    first: Network,
+    first: First,
     second: Option<Network>,
+}
+
+/// The way that is tried first.
+enum First {
+    Known(Box<Network>),
+    /// Whom to trust has to be asked for.
+    Asked(Box<Asked>),
 }
 
 impl ToServer {
     fn new(config: &Config, server: &Uri, environment: &[(String, String)]) -> Result<Self, Error> {
-        let authorities = config.authorities()?;
         let system = Trust { system: true, ..Trust::default() };
-        let own = authorities.map(|pem| Trust { authorities: Some(pem), ..Trust::default() });
-        let second = match (&own, config.strict) {
-            (Some(_), false) => Some(network(server, &system, environment)?),
-            _ => None,
+        let of = |trust: &Trust| network(server, trust, environment);
+        let first = match config.authority()? {
+            Authority::System => {
+                return Ok(ToServer { first: First::Known(Box::new(of(&system)?)), second: None });
+            }
+            Authority::Own(pem) => {
+                First::Known(Box::new(of(&Trust { authorities: Some(pem), ..Trust::default() })?))
+            }
+            Authority::Checksum(checksum) => {
+                let anyone = of(&Trust { anyone: true, ..Trust::default() })?;
+                First::Asked(Box::new(Asked::new(anyone, server, checksum)))
+            }
         };
-        Ok(ToServer { first: network(server, own.as_ref().unwrap_or(&system), environment)?, second })
+        let second = (!config.strict).then(|| of(&system)).transpose()?;
+        Ok(ToServer { first, second })
     }
 
     async fn connect(&self) -> io::Result<Box<dyn Io>> {
-        let stream = match (self.first.connect().await, &self.second) {
-            (Err(error), Some(second)) if error.is_unknown_authority() => {
-                tracing::warn!(
-                    "the server's authority did not sign its certificate: trying those of the system"
-                );
-                second.connect().await
-            }
-            (result, _) => result,
+        let first = match &self.first {
+            First::Known(network) => network.connect().await.map_err(Refused::from),
+            First::Asked(asked) => match asked.way().await {
+                Ok(network) => network.connect().await.map_err(Refused::from),
+                Err(error) => {
+                    Err(Refused { not_trusted: error.is_not_trusted(), error: io::Error::other(error) })
+                }
+            },
         };
-        match stream {
-            Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(io::Error::other(error)),
+        match (first, &self.second) {
+            (Ok(stream), _) => Ok(Box::new(stream)),
+            (Err(refused), Some(second)) if refused.not_trusted => {
+                tracing::warn!("{}: trying the authorities of the system", crate::chain(&refused.error));
+                Ok(Box::new(second.connect().await.map_err(io::Error::other)?))
+            }
+            (Err(refused), _) => Err(refused.error),
         }
+    }
+}
+
+/// Why the first way leads nowhere.
+struct Refused {
+    /// Others may be trusted.
+    not_trusted: bool,
+    error: io::Error,
+}
+
+impl From<connect::Error> for Refused {
+    fn from(error: connect::Error) -> Self {
+        Refused { not_trusted: error.is_unknown_authority(), error: io::Error::other(error) }
     }
 }
 

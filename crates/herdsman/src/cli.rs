@@ -54,7 +54,7 @@ enum Command {
         #[command(subcommand)]
         action: certificates::Action,
     },
-    /// Start everything on this machine and create a first cluster: five nodes, simulated
+    /// Start everything on this machine and create a first cluster: five nodes, simulated or in Docker
     Quickstart(quickstart::Arguments),
     /// Make a cluster
     Create {

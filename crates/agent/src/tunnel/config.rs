@@ -52,12 +52,24 @@ pub enum Error {
     Token(&'static str),
 }
 
+/// Who vouches for the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Authority {
+    /// These certificates.
+    Own(Vec<u8>),
+    /// What the server itself has at `/cacerts`, if it has this checksum.
+    Checksum(String),
+    /// Whom the system trusts.
+    System,
+}
+
 /// What is offered to which server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     server_url: Option<String>,
     token_file: PathBuf,
     ca_file: Option<PathBuf>,
+    ca_checksum: Option<String>,
     cluster_address: Option<String>,
     pub(super) cluster_token_file: PathBuf,
     pub(super) cluster_kubeconfig: Option<PathBuf>,
@@ -106,6 +118,7 @@ impl Config {
             server_url: some(fields.text("serverUrl")).or_else(|| some(variable("CATTLE_SERVER"))),
             token_file: file(fields, "tokenFile", format!("{CREDENTIALS}/token")),
             ca_file: some(fields.text("caFile")).map(PathBuf::from),
+            ca_checksum: some(variable("CATTLE_CA_CHECKSUM")).map(|sum| sum.to_lowercase()),
             cluster_address: some(fields.text("clusterAddress")).or(service),
             cluster_token_file: file(fields, "clusterTokenFile", format!("{SERVICE_ACCOUNT}/token")),
             cluster_kubeconfig: some(fields.text("clusterKubeconfig")).map(PathBuf::from),
@@ -128,16 +141,21 @@ impl Config {
         good.ok_or(Error::Url(said))
     }
 
-    /// Who may have signed the server's certificate; none: whom the system trusts.
-    pub(super) fn authorities(&self) -> Result<Option<Vec<u8>>, Error> {
-        let path = match &self.ca_file {
-            Some(path) => path.as_path(),
-            None if Path::new(SERVER_CA).exists() => Path::new(SERVER_CA),
-            None if self.strict => return Err(Error::Missing("caFile")),
-            None => return Ok(None),
+    /// Who may have signed the server's certificate.
+    pub(super) fn authority(&self) -> Result<Authority, Error> {
+        let path = match (&self.ca_file, &self.ca_checksum) {
+            (Some(path), _) => path.as_path(),
+            (None, _) if Path::new(SERVER_CA).exists() => Path::new(SERVER_CA),
+            (None, Some(checksum)) => return Ok(Authority::Checksum(checksum.clone())),
+            (None, None) if self.strict => return Err(Error::Missing("caFile")),
+            (None, None) => return Ok(Authority::System),
         };
         let pem = std::fs::read(path);
-        pem.map(Some).map_err(|source| Error::Read { field: "caFile", path: path.to_owned(), source })
+        pem.map(Authority::Own).map_err(|source| Error::Read {
+            field: "caFile",
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// What the server may dial.
@@ -279,7 +297,10 @@ mod tests {
         );
         let strict = config(&json!({}), &[("CATTLE_AGENT_STRICT_VERIFY", "true")]);
         if !Path::new(SERVER_CA).exists() {
-            assert_eq!(strict.authorities().unwrap_err().to_string(), "caFile: Required value");
+            assert_eq!(strict.authority().unwrap_err().to_string(), "caFile: Required value");
+            let by_sum = config(&json!({}), &[("CATTLE_CA_CHECKSUM", "AB12"), ("STRICT_VERIFY", "true")]);
+            assert_eq!(by_sum.authority().unwrap(), Authority::Checksum("ab12".into()));
+            assert_eq!(config(&json!({}), &[]).authority().unwrap(), Authority::System);
         }
     }
 }

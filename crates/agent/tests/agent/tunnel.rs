@@ -10,9 +10,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clock::{SystemClock, SystemEntropy};
 use http::{Request, request};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -51,15 +53,21 @@ async fn server(authority: &Authority) -> (Hub, Door, String) {
     let (door, acceptor) = (Door::default(), TlsAcceptor::from(authority.server(false)));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
-    let of_server = (hub.clone(), door.clone());
+    let of_server = (hub.clone(), door.clone(), authority.pem.clone());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let ((hub, door), acceptor) = (of_server.clone(), acceptor.clone());
+            let ((hub, door, pem), acceptor) = (of_server.clone(), acceptor.clone());
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let (hub, door) = (hub.clone(), door.clone());
-                    async move { Ok::<_, std::convert::Infallible>(hub.answer(request, &door).await) }
+                    let (hub, door, pem) = (hub.clone(), door.clone(), pem.clone());
+                    async move {
+                        let answer = match request.uri().path() {
+                            "/cacerts" => http::Response::new(Full::from(pem)),
+                            _ => hub.answer(request, &door).await,
+                        };
+                        Ok::<_, std::convert::Infallible>(answer)
+                    }
                 });
                 let http = hyper::server::conn::http1::Builder::new();
                 let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
@@ -215,6 +223,44 @@ async fn a_machine_asks_its_cluster_for_the_token() {
     write(&at("admin.kubeconfig"), &kubeconfig.to_string());
     tokio::time::timeout(PATIENCE, hub.wait_for(&key())).await.unwrap();
     assert_eq!(door.0.lock().unwrap()[0].1["cluster"]["token"], "by POST");
+}
+
+/// As in a pod: nothing but a checksum says who the server is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_known_by_the_checksum_of_its_authority() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let authority = Authority::new();
+    let ((hub, _, url), address) = (server(&authority).await, cluster().await);
+    let file = |key: &str, name: &str| format!("{key}: {}\n", at(name).display());
+    let config = [
+        format!("serverUrl: {url}\nclusterAddress: {address}\n"),
+        file("tokenFile", "token"),
+        file("clusterTokenFile", "token"),
+        file("clusterCaFile", "token"),
+    ];
+    write(&at("tunnel.yaml"), &config.concat());
+    write(&at("token"), "t0ken\n");
+    let sum = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02X}")).collect::<String>();
+    let start = |sum: String| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman-agent"));
+        command.arg("tunnel").env("CATTLE_TUNNEL_CONFIG", at("tunnel.yaml")).env("CATTLE_CA_CHECKSUM", sum);
+        Agent(command.stdout(std::fs::File::create(at("log")).unwrap()).spawn().unwrap())
+    };
+    let stranger = start(sum("another"));
+    tokio::time::timeout(PATIENCE, async {
+        while !std::fs::read_to_string(at("log")).unwrap().contains("trying again") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap();
+    let log = std::fs::read_to_string(at("log")).unwrap();
+    assert!(log.contains("the authority at /cacerts has the checksum"), "{log}");
+    assert!(hub.dial(&key(), &Target::tcp(&address)).is_err(), "nobody was let in");
+    drop(stranger);
+    let _agent = start(sum(&authority.pem));
+    tokio::time::timeout(PATIENCE, hub.wait_for(&key())).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

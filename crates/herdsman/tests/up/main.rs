@@ -25,6 +25,18 @@ fn quickstart_ends_with_five_nodes() {
     assert_eq!(ready, 5, "{said}");
 }
 
+#[test]
+fn quickstart_without_docker_says_what_to_do() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman"));
+    command.args(["quickstart", "--exit", "--driver", "docker", "--docker-host", "unix:///does/not/exist"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in ["--driver docker needs Docker: install it", "--docker-host", "/does/not/exist"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}
+
 #[tokio::test]
 async fn a_newcomers_hour() {
     let directory = tempfile::tempdir().unwrap();
