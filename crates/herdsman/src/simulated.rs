@@ -13,13 +13,16 @@ use tokio::sync::mpsc;
 /// else, or nothing.
 const POWER: &str = "sim.herdsman.io/power";
 
+/// The driver's name.
+pub(crate) const NAME: &str = "sim";
+
 /// Makes machines of a simulated world.
 #[derive(Debug)]
 pub(crate) struct Simulated(pub(crate) Machines);
 
 impl Driver for Simulated {
     fn name(&self) -> &str {
-        "sim"
+        NAME
     }
 
     fn flags(&self) -> Vec<Flag> {

@@ -14,7 +14,8 @@ use provisioning::custom::Host;
 use provisioning::custom::registration_token::{self, Facts};
 use serde_json::{Value, json};
 
-use super::context::{Context, Error};
+use super::context::Context;
+use crate::error::Error;
 use crate::until;
 
 /// How long the token before stays good if nobody says otherwise, in minutes.

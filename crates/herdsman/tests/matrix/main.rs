@@ -66,7 +66,7 @@ async fn side_by_side() {
     let product = Arc::new(Product::start().await);
     let wanted = std::env::var("HERDSMAN_SCENARIO").unwrap_or_default();
     let mut running = JoinSet::new();
-    let mut names = std::collections::HashMap::new();
+    let mut names = std::collections::BTreeMap::new();
     for scenario in SCENARIOS {
         for distro in scenario.distros {
             let name = format!("{} {distro}", scenario.name);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use clock::{Deadline, SystemClock};
+use tokio::time::sleep;
 
 /// Generous: the machine may be doing something else.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -14,10 +15,10 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// # Errors
 /// The last objection, if there is one for too long.
 pub(crate) async fn until(so: &mut impl AsyncFnMut() -> Result<(), String>) -> Result<(), String> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Deadline::after(&SystemClock, PATIENCE);
     loop {
         let Err(why) = so().await else { return Ok(()) };
-        if Instant::now() > deadline {
+        if deadline.passed(&SystemClock) {
             return Err(why);
         }
         sleep(PERIOD).await;
