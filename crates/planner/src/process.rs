@@ -155,8 +155,8 @@ fn write_join_urls(snapshot: &Snapshot, joins: &Joins, decision: &mut Decision) 
     }
 }
 
-/// Every role needs a machine that stays; a cluster that is there goes on without workers. If no etcd machine is there and none is to come, the cluster is given up until
-/// somebody restores it; while one is to come, the last one is kept.
+/// Every role needs a machine that stays; a cluster that is there goes on without workers. If no etcd machine is there and
+/// none is to come, the cluster is given up until somebody restores it; while one is to come, the last one is kept.
 fn roles(snapshot: &Snapshot, decision: &mut Decision) -> Option<Wait> {
     let staying = || snapshot.machines.values().filter(|machine| !machine.is_deleting());
     let has = |role: fn(&Machine) -> bool| staying().any(|machine| role(machine));
