@@ -60,7 +60,10 @@ impl Controller for Tokens {
             None => {
                 let objects = &context.objects;
                 let document = decision.secret.document().clone();
-                objects.writer().create(turn, &context.known.secrets, document).await?;
+                match objects.writer().create(turn, &context.known.secrets, document).await {
+                    Err(error) if error.namespace_goes() => return Ok(Ended::Gone),
+                    made => made.map(drop)?,
+                }
             }
             Some(found) => self.keep(turn, found, &decision.secret).await?,
         }
