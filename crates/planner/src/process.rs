@@ -155,13 +155,14 @@ fn write_join_urls(snapshot: &Snapshot, joins: &Joins, decision: &mut Decision) 
     }
 }
 
-/// Every role needs a machine that stays. If no etcd machine is there and none is to come, the cluster is given up until
-/// somebody restores it; while one is to come, the last one is kept.
+/// Every role needs a machine that stays; a cluster that is there goes on without workers. If no etcd machine is there and
+/// none is to come, the cluster is given up until somebody restores it; while one is to come, the last one is kept.
 fn roles(snapshot: &Snapshot, decision: &mut Decision) -> Option<Wait> {
     let staying = || snapshot.machines.values().filter(|machine| !machine.is_deleting());
     let has = |role: fn(&Machine) -> bool| staying().any(|machine| role(machine));
     let etcd = has(|machine| machine.roles().etcd);
-    if etcd && has(|machine| machine.roles().control_plane) && has(|machine| machine.roles().worker) {
+    let worker = snapshot.state.initialized || has(|machine| machine.roles().worker);
+    if etcd && worker && has(|machine| machine.roles().control_plane) {
         return None;
     }
     let missing = "waiting for at least one control plane, etcd, and worker node to be registered";

@@ -1,7 +1,7 @@
 //! The end-to-end matrix: everything that happens to clusters in their life, for K3s and RKE2, by the product as its users
 //! run it, on simulated machines. All scenarios share one server and run side by side.
 //!
-//! `HERDSMAN_SCENARIO=roll cargo test -p herdsman --test matrix` runs those whose names have one of the words
+//! `HERDSMAN_SCENARIO=roll cargo test -p herdsman --test matrix -- --ignored` runs those whose names have one of the words
 //! (separated by commas) in them. With
 //! `HERDSMAN_MATRIX_KUBECONFIG=FILE` they run on a management server that is there already, and has the driver `sim`.
 
@@ -57,6 +57,7 @@ const SCENARIOS: &[Named] = &[
 ];
 
 #[tokio::test]
+#[ignore = "takes minutes: cargo xtask test runs it, --quick does not"]
 async fn the_matrix() {
     LocalSet::new().run_until(side_by_side()).await;
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Between two reads.
-const PERIOD: Duration = Duration::from_millis(100);
+const PERIOD: Duration = Duration::from_millis(200);
 
 /// What was seen.
 #[derive(Debug, Default)]

@@ -307,6 +307,9 @@ impl Site {
         let clusters = self.product.objects("provisioning.cattle.io/v1", "Cluster");
         clusters.delete(&self.name, &DeleteParams::default()).await.unwrap();
         self.until("nothing is left", async || {
+            // Looking everywhere costs something: the cluster itself is the last to go.
+            let there = clusters.get_opt(&self.name).await.map_err(|error| error.to_string())?;
+            so(there.is_none(), || "the cluster is there".into())?;
             let left = self.mentions(&[&self.name, &id]).await;
             so(left.is_empty(), || format!("{left:?}"))
         })

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 /// Generous: the machine may be doing something else.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How often is looked.
-const PERIOD: Duration = Duration::from_millis(250);
+const PERIOD: Duration = Duration::from_millis(500);
 
 /// Looks until `so` has no objection any more.
 ///
