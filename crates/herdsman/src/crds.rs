@@ -8,6 +8,7 @@ use clock::{Deadline, SystemClock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
+use tokio::task::JoinSet;
 
 /// Who owns the fields that the installer writes.
 const FIELD_MANAGER: &str = "herdsman";
@@ -48,10 +49,14 @@ pub(crate) async fn ensure(client: &Client) -> anyhow::Result<Vec<String>> {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     let mut all = api::crd::all();
     let there = crds.list(&ListParams::default()).await.context("listing the CustomResourceDefinitions")?;
+    let mut applied = JoinSet::new();
     for crd in &mut all {
         let found = there.iter().find(|one| one.metadata.name == crd.metadata.name);
         keep_converter(crd, found);
-        apply(&crds, crd).await?;
+        applied.spawn(apply(crds.clone(), crd.clone()));
+    }
+    while let Some(one) = applied.join_next().await {
+        one.context("installing a CRD")??;
     }
     let names: Vec<String> = all.iter().map(|crd| crd.name_any()).collect();
     wait_all(client, &names).await?;
@@ -79,10 +84,10 @@ fn keep_converter(crd: &mut CustomResourceDefinition, found: Option<&CustomResou
     }
 }
 
-async fn apply(crds: &Api<CustomResourceDefinition>, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
+async fn apply(crds: Api<CustomResourceDefinition>, crd: CustomResourceDefinition) -> anyhow::Result<()> {
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let name = crd.name_any();
-    crds.patch(&name, &params, &Patch::Apply(crd)).await.with_context(|| format!("installing {name}"))?;
+    crds.patch(&name, &params, &Patch::Apply(&crd)).await.with_context(|| format!("installing {name}"))?;
     Ok(())
 }
 

@@ -100,9 +100,10 @@ impl Product {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: Jobs::Alone,
+            has_tunnels: true,
         });
         let world = assembly.world().await?;
-        let work = assembly.work(&world, assembly.tunnels());
+        let work = assembly.work(&world);
         let tls = certificates.server_config()?;
         let address = Address { url, kubeconfig };
         Ok(Product { address, client, directory, opened, instance, listener, tls, assembly, work, world })
@@ -129,7 +130,7 @@ impl Product {
         let busy = async {
             tokio::join!(
                 gateway.run(),
-                work.run_core(),
+                assembly.run_core(),
                 work.run(&Group::ALL),
                 encryption::follow(&opened.store, &directory, keys_changed),
                 begun,
