@@ -132,6 +132,7 @@ impl Server {
         let replica = api::names::token(&mut SystemEntropy)[..10].to_owned();
         let electorate = Electorate {
             client: client.clone(),
+            config: setup.config.clone(),
             clock: clock.clone(),
             namespace: setup.namespace.clone(),
             identity: format!("{}_{replica}", host_name()),
@@ -243,7 +244,7 @@ impl Server {
 
     /// Waits until it is this replica's turn, and works as long as it is.
     async fn work(&self) -> anyhow::Result<End> {
-        let mut tenure = self.electorate.run_for(LEASE);
+        let mut tenure = self.electorate.run_for(LEASE)?;
         tenure.won().await;
         tracing::info!("this replica does the work");
         tokio::select! {
@@ -270,7 +271,7 @@ impl Server {
 
     /// The same for Cluster API's part: a process may do nothing else.
     async fn work_core(&self) -> anyhow::Result<End> {
-        let mut tenure = self.electorate.run_for(CORE_LEASE);
+        let mut tenure = self.electorate.run_for(CORE_LEASE)?;
         tenure.won().await;
         tracing::info!("this process runs the Cluster API controllers");
         tokio::select! {
