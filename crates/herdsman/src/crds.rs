@@ -8,6 +8,7 @@ use clock::{Deadline, SystemClock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 /// Who owns the fields that the installer writes.
@@ -53,6 +54,10 @@ pub(crate) async fn ensure(client: &Client) -> anyhow::Result<Vec<String>> {
     for crd in &mut all {
         let found = there.iter().find(|one| one.metadata.name == crd.metadata.name);
         keep_converter(crd, found);
+        // An API server works for a second on every definition that is written, changed or not.
+        if found.is_some_and(|found| says(&json!(found), &json!(crd))) {
+            continue;
+        }
         applied.spawn(apply(crds.clone(), crd.clone()));
     }
     while let Some(one) = applied.join_next().await {
@@ -70,6 +75,19 @@ pub(crate) async fn wait_all(client: &Client, names: &[String]) -> anyhow::Resul
         wait_established(&crds, name).await?;
     }
     Ok(())
+}
+
+/// Whether everything that is wanted is there; what else is there does not matter.
+fn says(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, wanted)| wanted.is_null() || found.get(key).is_some_and(|found| says(found, wanted))),
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| says(found, wanted))
+        }
+        _ => found == wanted,
+    }
 }
 
 /// Who converts now goes on to do so: where that is has been settled by whoever serves webhooks.
@@ -112,6 +130,20 @@ async fn wait_established(crds: &Api<CustomResourceDefinition>, name: &str) -> a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_there_is_not_written_again() {
+        let wanted = json!({"spec": {"names": ["a", {"b": 1}]}, "status": null});
+        let defaulted = json!({"spec": {"names": ["a", {"b": 1, "c": 2}], "more": true}, "status": {}});
+        assert!(says(&defaulted, &wanted));
+        for other in [
+            json!({"spec": {"names": ["a", {"b": 2}]}}),
+            json!({"spec": {"names": ["a", {"b": 1}, "c"]}}),
+            json!({"spec": {}}),
+        ] {
+            assert!(!says(&other, &wanted), "{other}");
+        }
+    }
 
     #[test]
     fn a_converter_that_works_stays() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::program::{client, client_of, herdsman};
 
 /// Generous: the machine may be doing something else.
-const WITHIN: Duration = Duration::from_secs(120);
+const WITHIN: Duration = Duration::from_secs(300);
 
 /// A cluster of one server and some workers on simulated machines, as kubectl applies it.
 pub(crate) fn manifest(workers: u32) -> String {
