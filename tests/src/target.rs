@@ -11,7 +11,7 @@ use peers::process::{Process, stop_all};
 use tempfile::TempDir;
 
 /// How long our server may take until it says that it is ready.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 /// How long it gets to end on its own.
 const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
@@ -108,7 +108,13 @@ pub(crate) fn launch_herdsman(
 ) -> Result<(Process, PathBuf)> {
     let data = data.display().to_string();
     let arguments = ["apiserver", "--data-dir", &data, "--listen", listen];
-    let arguments: Vec<String> = arguments.iter().chain(further).map(|&word| word.to_owned()).collect();
+    launch(&[&arguments, further].concat(), logs)
+}
+
+/// Starts the product with these words, with its log in a directory that has none yet. Gives its administrator's kubeconfig
+/// once it serves.
+pub fn launch(words: &[&str], logs: &Path) -> Result<(Process, PathBuf)> {
+    let arguments: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     let mut process = Process::start("herdsman", &herdsman()?, &arguments, logs)?;
     let kubeconfig = wait_for_ready(&mut process, &logs.join("herdsman.log"))?;
     Ok((process, kubeconfig))
@@ -127,11 +133,11 @@ fn wait_for_ready(process: &mut Process, log: &Path) -> Result<PathBuf> {
             return Ok(PathBuf::from(path.context("no kubeconfig in the ready line")?));
         }
         if let Some(status) = process.ended() {
-            bail!("herdsman apiserver ended ({status})\n{}", process.log_tail());
+            bail!("herdsman ended ({status})\n{}", process.log_tail());
         }
         ensure!(
             !deadline.passed(&SystemClock),
-            "herdsman apiserver is not ready after {} s\n{}",
+            "herdsman is not ready after {} s\n{}",
             READY_WITHIN.as_secs(),
             process.log_tail()
         );
@@ -140,7 +146,7 @@ fn wait_for_ready(process: &mut Process, log: &Path) -> Result<PathBuf> {
 }
 
 /// The product: `HERDSMAN_BIN`, else what cargo builds now in the profile of this test.
-fn herdsman() -> Result<PathBuf> {
+pub fn herdsman() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("HERDSMAN_BIN") {
         return Ok(given.into());
     }

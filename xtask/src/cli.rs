@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, crds, dist, fuzz, lint, peers, test};
+use crate::{bench, crds, dist, fleet, fuzz, image, lint, peers, test};
 
 /// Everything a developer or CI does with this repository, beyond plain cargo.
 #[derive(Debug, Parser)]
@@ -22,8 +22,12 @@ enum Task {
     Peers,
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::Arguments),
-    /// Build what is put on machines: the agent, static, and its scripts.
-    Dist,
+    /// Build what is put on machines: the agent, static, and its scripts; with --all everything that a release has.
+    Dist(dist::Arguments),
+    /// Build container images of the product, as archives.
+    Image(image::Arguments),
+    /// Build the image of machines that a real K3s runs on, and give it to Docker.
+    Fleet(fleet::Arguments),
     /// Run benchmarks and print their figures.
     Bench(bench::Arguments),
     /// Give every decoder of outside bytes what a fuzzer finds.
@@ -37,7 +41,9 @@ impl Cli {
             Task::Lint => lint::run(),
             Task::Peers => peers::run(),
             Task::Crds(arguments) => crds::run(&arguments),
-            Task::Dist => dist::run(),
+            Task::Dist(arguments) => dist::run(&arguments),
+            Task::Image(arguments) => image::run(&arguments),
+            Task::Fleet(arguments) => fleet::run(&arguments),
             Task::Bench(arguments) => bench::run(&arguments),
             Task::Fuzz(arguments) => fuzz::run(&arguments),
         }

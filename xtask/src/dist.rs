@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: what is put on machines, as servers give it out.
+//! `cargo xtask dist`: what is put on machines, as servers give it out, and with `--all` everything that a release has.
 //!
 //! `target/dist` has the agent, linked to nothing, under the name that `install.sh` asks for, with its checksum, and
-//! both scripts.
+//! both scripts; with `--all` also the product, its systemd unit, the images ([`crate::image`]) and the checksums of all.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,22 +18,78 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 /// What its machines call themselves.
 const ARCHITECTURE: &str = "amd64";
 
-pub(crate) fn run() -> anyhow::Result<()> {
+/// What the product's unit is called.
+const UNIT: &str = "herdsman.service";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Everything that a release has: the product too, images, checksums
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let agent = build()?;
-    let bytes = fs::metadata(&agent)?.len();
-    println!("dist {} ({:.1} MB)", agent.display(), megabytes(bytes));
+    say("dist", &agent)?;
+    if !arguments.all {
+        return Ok(());
+    }
+    let directory = directory()?;
+    let product = directory.join(format!("herdsman-{ARCHITECTURE}"));
+    put(&product, &fs::read(build_product()?)?, 0o755)?;
+    let unit = directory.join(UNIT);
+    put(&unit, &fs::read(root().join("deploy/systemd").join(UNIT))?, 0o644)?;
+    let mut files = vec![agent, product, unit];
+    files.extend(crate::image::build(crate::image::Which::All)?);
+    let sums = directory.join("SHA256SUMS");
+    put(&sums, checksums(&files)?.as_bytes(), 0o644)?;
+    files.iter().skip(1).chain([&sums]).try_for_each(|file| say("dist", file))
+}
+
+/// Prints where something is and how large it is.
+pub(crate) fn say(what: &str, file: &Path) -> anyhow::Result<()> {
+    println!("{what} {} ({:.1} MB)", file.display(), megabytes(fs::metadata(file)?.len()));
     Ok(())
+}
+
+/// As `sha256sum --check` reads them.
+fn checksums(files: &[PathBuf]) -> anyhow::Result<String> {
+    let line = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(format!("{}  {name}\n", Checksum::of(&fs::read(file)?)))
+    };
+    files.iter().map(line).collect()
+}
+
+/// Where everything goes.
+pub(crate) fn directory() -> anyhow::Result<PathBuf> {
+    let directory = target().join("dist");
+    fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// The product, linked to nothing.
+pub(crate) fn build_product() -> anyhow::Result<PathBuf> {
+    provide_target()?;
+    let mut build = static_build("herdsman", "herdsman");
+    succeed(build.arg("--release"))?;
+    linked_to_nothing(target().join(TARGET).join("release/herdsman"))
+}
+
+fn linked_to_nothing(program: PathBuf) -> anyhow::Result<PathBuf> {
+    let bytes = fs::read(&program).with_context(|| program.display().to_string())?;
+    ensure!(!needs_interpreter(&bytes)?, "{} is not static", program.display());
+    Ok(program)
 }
 
 /// The directory with all of it, and the agent in it.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
     provide_target()?;
-    succeed(&mut build_agent())?;
-    let directory = target().join("dist");
-    fs::create_dir_all(&directory)?;
-    let built = target().join(TARGET).join("agent/herdsman-agent");
-    let bytes = fs::read(&built).with_context(|| built.display().to_string())?;
-    ensure!(!needs_interpreter(&bytes)?, "{} is not static", built.display());
+    let mut build = static_build("agent", "herdsman-agent");
+    succeed(build.args(["--profile", "agent"]))?;
+    let directory = directory()?;
+    let built = linked_to_nothing(target().join(TARGET).join("agent/herdsman-agent"))?;
+    let bytes = fs::read(&built)?;
     let agent = directory.join(format!("rancher-system-agent-{ARCHITECTURE}"));
     put(&agent, &bytes, 0o755)?;
     let name = agent.file_name().unwrap_or_default().to_string_lossy();
@@ -61,10 +117,9 @@ fn provide_target() -> anyhow::Result<()> {
         .with_context(|| format!("no standard library for {TARGET}"))
 }
 
-fn build_agent() -> Command {
+fn static_build(package: &str, program: &str) -> Command {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--package", "agent", "--bin", "herdsman-agent"]);
-    build.args(["--profile", "agent", "--target", TARGET]);
+    build.args(["build", "--quiet", "--package", package, "--bin", program, "--target", TARGET]);
     // Cryptography is C. Any compiler for Linux will do, as long as it does not call what only glibc has.
     for (variable, value) in
         [("CC_x86_64_unknown_linux_musl", "cc"), ("CFLAGS_x86_64_unknown_linux_musl", "-U_FORTIFY_SOURCE")]
@@ -108,6 +163,13 @@ pub(crate) fn megabytes(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checksums_are_as_their_tool_reads_them() {
+        let sums = checksums(&["/etc/hostname".into()]);
+        let line = sums.unwrap();
+        assert!(line.ends_with("  hostname\n") && line.split(' ').next().unwrap().len() == 64, "{line}");
+    }
 
     #[test]
     fn programs_that_need_a_loader_are_told() {

@@ -114,6 +114,12 @@ impl Network {
         Network { proxy: Some((proxy, tls)), ..self }
     }
 
+    /// The same way with others to trust, if it is one with TLS.
+    #[must_use]
+    pub fn trusting(self, config: Arc<ClientConfig>) -> Self {
+        Network { tls: self.tls.map(|(_, name)| (config, name)), ..self }
+    }
+
     async fn dial(&self) -> Result<Box<dyn Stream>, Error> {
         let stream = match &self.proxy {
             None => Box::new(tcp(&self.host, self.port).await?),

@@ -4,6 +4,8 @@
 //! What the session says is read anew for each one: tokens are replaced, and files of a cluster that does not run yet
 //! are waited for.
 
+mod account;
+mod authority;
 mod config;
 
 use std::io;
@@ -17,9 +19,12 @@ use tunnel::client::{Backoff, Client, Progress, Transport};
 use tunnel::serve::{Forward, Io, Network as Around};
 use tunnel::session::Settings;
 
-use crate::connect::{Connect as _, Network};
+use crate::connect::{self, Connect as _, Network};
 use crate::machine::Later;
 use crate::systemd;
+
+use authority::Asked;
+use config::Authority;
 
 pub use config::{Config, Error as ConfigError};
 
@@ -29,6 +34,9 @@ pub enum Error {
     /// What the session says.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The cluster gives no token.
+    #[error("clusterKubeconfig")]
+    Account(#[from] account::Error),
     /// Its authority.
     #[error("caFile")]
     Tls(#[from] tls::Error),
@@ -37,17 +45,18 @@ pub enum Error {
     Proxy(#[from] proxy::Error),
 }
 
-/// Keeps a session for ever.
+/// Keeps a session for ever. What it is about is loaded anew for each one: the server may have moved.
 ///
 /// # Errors
-/// If it can never come about.
+/// If the first one can never come about.
 pub async fn run(
-    config: Config,
+    load: impl Fn() -> Result<Config, ConfigError>,
     environment: &[(String, String)],
     clock: Arc<dyn Clock>,
     entropy: impl Fn() -> Box<dyn Entropy>,
 ) -> Result<std::convert::Infallible, Error> {
-    let server = config.server()?;
+    let mut config = load()?;
+    let mut server = config.server()?;
     let mut client = Client {
         transport: Arc::new(ToServer::new(&config, &server, environment)?),
         handler: Arc::new(Forward::new(config.gate(), Around)),
@@ -59,11 +68,16 @@ pub async fn run(
     let mut registered = config.registered;
     loop {
         let began = clock.monotonic();
-        match config.hello(&server, registered) {
-            Err(error) => {
+        // Whom to trust is read anew as well: the server may have another authority by now.
+        let transport = ToServer::new(&config, &server, environment);
+        let hello =
+            async { Ok((transport?, config.hello(&server, registered, account::token(&config).await?)?)) };
+        match hello.await {
+            Err::<_, Error>(error) => {
                 tracing::warn!(error = %crate::chain(&error), "there is nothing to offer the server yet")
             }
-            Ok(hello) => {
+            Ok((way, hello)) => {
+                client.transport = Arc::new(way);
                 tracing::info!(url = %hello.url, "connecting");
                 let mut connected = |progress: Progress<'_>| {
                     if let Progress::Connected(_) = progress {
@@ -81,42 +95,79 @@ pub async fn run(
         let pause = backoff.next(clock.monotonic().since(began), chance.as_mut());
         tracing::info!(retry_in = ?pause, "trying again");
         tokio::time::sleep(pause).await;
+        let Ok(found) = load() else { continue };
+        if let Ok(there) = found.server() {
+            client.handler = Arc::new(Forward::new(found.gate(), Around));
+            (config, server) = (found, there);
+        }
     }
 }
 
 /// The way to the server. If its own authority did not sign the server's certificate, and strictness is not asked for, the
 /// system's are tried, as by the agent itself.
 struct ToServer {
-    first: Network,
+    first: First,
     second: Option<Network>,
+}
+
+/// The way that is tried first.
+enum First {
+    Known(Box<Network>),
+    /// Whom to trust has to be asked for.
+    Asked(Box<Asked>),
 }
 
 impl ToServer {
     fn new(config: &Config, server: &Uri, environment: &[(String, String)]) -> Result<Self, Error> {
-        let authorities = config.authorities()?;
         let system = Trust { system: true, ..Trust::default() };
-        let own = authorities.map(|pem| Trust { authorities: Some(pem), ..Trust::default() });
-        let second = match (&own, config.strict) {
-            (Some(_), false) => Some(network(server, &system, environment)?),
-            _ => None,
+        let of = |trust: &Trust| network(server, trust, environment);
+        let first = match config.authority()? {
+            Authority::System => {
+                return Ok(ToServer { first: First::Known(Box::new(of(&system)?)), second: None });
+            }
+            Authority::Own(pem) => {
+                First::Known(Box::new(of(&Trust { authorities: Some(pem), ..Trust::default() })?))
+            }
+            Authority::Checksum(checksum) => {
+                let anyone = of(&Trust { anyone: true, ..Trust::default() })?;
+                First::Asked(Box::new(Asked::new(anyone, server, checksum)))
+            }
         };
-        Ok(ToServer { first: network(server, own.as_ref().unwrap_or(&system), environment)?, second })
+        let second = (!config.strict).then(|| of(&system)).transpose()?;
+        Ok(ToServer { first, second })
     }
 
     async fn connect(&self) -> io::Result<Box<dyn Io>> {
-        let stream = match (self.first.connect().await, &self.second) {
-            (Err(error), Some(second)) if error.is_unknown_authority() => {
-                tracing::warn!(
-                    "the server's authority did not sign its certificate: trying those of the system"
-                );
-                second.connect().await
-            }
-            (result, _) => result,
+        let first = match &self.first {
+            First::Known(network) => network.connect().await.map_err(Refused::from),
+            First::Asked(asked) => match asked.way().await {
+                Ok(network) => network.connect().await.map_err(Refused::from),
+                Err(error) => {
+                    Err(Refused { not_trusted: error.is_not_trusted(), error: io::Error::other(error) })
+                }
+            },
         };
-        match stream {
-            Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(io::Error::other(error)),
+        match (first, &self.second) {
+            (Ok(stream), _) => Ok(Box::new(stream)),
+            (Err(refused), Some(second)) if refused.not_trusted => {
+                tracing::warn!("{}: trying the authorities of the system", crate::chain(&refused.error));
+                Ok(Box::new(second.connect().await.map_err(io::Error::other)?))
+            }
+            (Err(refused), _) => Err(refused.error),
         }
+    }
+}
+
+/// Why the first way leads nowhere.
+struct Refused {
+    /// Others may be trusted.
+    not_trusted: bool,
+    error: io::Error,
+}
+
+impl From<connect::Error> for Refused {
+    fn from(error: connect::Error) -> Self {
+        Refused { not_trusted: error.is_unknown_authority(), error: io::Error::other(error) }
     }
 }
 

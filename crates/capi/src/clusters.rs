@@ -282,6 +282,9 @@ impl ClusterCache {
             std::str::from_utf8(&value.0).map_err(|error| failed(format!("Secret {name}: {error}")))?;
         let kubeconfig =
             Kubeconfig::from_yaml(text).map_err(|error| failed(format!("Secret {name}: {error}")))?;
+        if let Some(why) = self.dial.awaits(&kubeconfig) {
+            self.set(cluster, |entry| entry.why = why);
+        }
         let client = self.dial.dial(cluster, kubeconfig).await.map_err(|error| failed(error.to_string()))?;
         answers(&client).await?;
         let caches = Caches::new(client.clone(), index::entries);

@@ -90,6 +90,10 @@ impl Controller for Jobs {
         "jobs"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.jobs.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let job = context.jobs.get(key);

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use api::catalogue::finalizers::MACHINE_PROVISION_REMOVE;
 use kit::{Controller, Ended, Key, Turn};
+use provisioning::Wait;
 use provisioning::machine::{Create, Policy, Remove, create, remove};
 use tokio::task::JoinSet;
 
@@ -25,6 +26,8 @@ use gather::Facts;
 
 /// How many machines of a kind are looked at at a time.
 const AT_A_TIME: usize = 100;
+/// Under which name waits are counted.
+const GROUP: &str = "machine";
 
 /// What is asked for beside what settings in the API say.
 #[derive(Clone, Debug, Default)]
@@ -86,8 +89,15 @@ impl Controller for Machines {
         "machine"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.kind.cache.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
-        let Some(object) = self.kind.cache.get(key) else { return Ok(Ended::Gone) };
+        let Some(object) = self.kind.cache.get(key) else {
+            self.context.waits.set(GROUP, key, Vec::new());
+            return Ok(Ended::Gone);
+        };
         let facts = gather::facts(&self.context, &self.kind, object)?;
         let finalized = facts.has_finalizer();
         match facts.object.deleting() {
@@ -104,6 +114,7 @@ impl Machines {
     async fn create(&self, facts: &Facts, turn: &Turn) -> Result<Ended, Error> {
         let step = create(&facts.to_create());
         tracing::debug!(machine = %facts.object.key(), ?step, "a server");
+        self.count(facts, step.wait());
         match step {
             Create::Wait(wait) => {
                 self.write_status(facts, turn, facts.waiting(&wait)).await?;
@@ -136,6 +147,7 @@ impl Machines {
     async fn remove(&self, facts: &Facts, turn: &Turn) -> Result<Ended, Error> {
         let step = remove(&facts.to_remove());
         tracing::debug!(machine = %facts.object.key(), ?step, "a server goes");
+        self.count(facts, step.wait());
         match step {
             Remove::Release => self.release(facts, turn).await?,
             Remove::Prune => {
@@ -155,6 +167,12 @@ impl Machines {
             }
         }
         Ok(Ended::Well)
+    }
+
+    /// What the machine waits for now, for the metric.
+    fn count(&self, facts: &Facts, wait: Option<&Wait>) {
+        let codes = wait.map(|wait| wait.code.as_str());
+        self.context.waits.set(GROUP, &facts.object.key(), codes.into_iter().collect());
     }
 
     fn again_at(&self, until: jiff::Timestamp) -> Ended {

@@ -56,7 +56,7 @@ pub(crate) struct Assembly {
     /// Our own end, for controllers.
     server: watch::Sender<ServerInfo>,
     /// The same for the gateway: whoever follows it must not find that nobody tells it any more.
-    _public: watch::Sender<Public>,
+    public: watch::Sender<Public>,
 }
 
 impl Assembly {
@@ -102,8 +102,14 @@ impl Assembly {
             rancher_machine,
             jobs,
             server,
-            _public: public,
+            public,
         }
+    }
+
+    /// Tells everybody that others vouch for us.
+    pub(crate) fn vouched_for_by(&self, trusted: &str) {
+        self.public.send_modify(|public| public.ca_certificates = trusted.to_owned());
+        self.server.send_modify(|server| server.ca_certificates = trusted.to_owned());
     }
 
     /// The simulated machines of the data directory. Those that were there have power again.

@@ -68,6 +68,7 @@ impl Opened {
         let resources = Resources::new(named);
         let store =
             encryption::open_store(directory, kept, &resources, clock.clone(), Box::new(SystemEntropy))?;
+        crate::authority::settle(directory)?;
         let keys = Keys::open(directory, &**clock, &mut SystemEntropy)?;
         let pki = Arc::new(Pki::new(keys, clock.clone(), Box::new(SystemEntropy))?);
         Ok(Opened { store: Arc::new(store), pki, clock: clock.clone(), audit })

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use ::apiserver::encryption;
 use ::apiserver::instance::Instance;
-use ::apiserver::pki::Keys;
-use ::gateway::certificates::Authority;
-use ::gateway::{Book, Embedded, Public};
+use ::gateway::{Authorities, Book, Certificates, Embedded, Public};
 use anyhow::Context as _;
 use clock::{Clock, SystemClock, SystemEntropy};
 use kubeapi::authn::{MASTERS, User};
@@ -19,8 +17,10 @@ use tokio::sync::Notify;
 
 use crate::admin;
 use crate::assembly::{Assembly, Ground};
+use crate::authority;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
 use crate::serving::{Serving, public_url};
+use crate::simulated;
 use crate::work::{Group, Jobs, Work};
 
 /// As whom our own controllers act.
@@ -59,6 +59,34 @@ pub(crate) struct Product {
     assembly: Assembly,
     work: Work,
     world: World,
+    own_end: OwnEnd,
+}
+
+/// Our own end, and who vouches for it.
+struct OwnEnd {
+    certificates: Certificates,
+    directory: PathBuf,
+    /// For programs on this machine.
+    local_url: String,
+    admin_token: String,
+}
+
+impl OwnEnd {
+    /// Follows changes of our authority; one that somebody else brought is not ours to change.
+    async fn follow(&self, assembly: &Assembly, wake: &Notify) {
+        if let Some(known) = self.certificates.authorities() {
+            authority::follow(&self.directory, known, wake, |found| self.succeed(assembly, found)).await;
+        }
+    }
+
+    /// Other authorities vouch for us. What they issue is shown first; then everybody learns of it.
+    fn succeed(&self, assembly: &Assembly, authorities: &Authorities) -> anyhow::Result<()> {
+        self.certificates.replace_authorities(authorities.clone())?;
+        let trusted = self.certificates.trusted();
+        admin::write(&self.directory, &self.local_url, &trusted, &self.admin_token)?;
+        assembly.vouched_for_by(&trusted);
+        Ok(())
+    }
 }
 
 impl Product {
@@ -70,9 +98,8 @@ impl Product {
         let listener = listener(serving.listen, &directory).await?;
         let address = listener.local_addr()?;
         let url = serving.server_url.unwrap_or_else(|| public_url(address));
-        let keys = Keys::open(&directory, &*clock, &mut SystemEntropy)?;
-        let authority = Authority { certificate: keys.ca_certificate, key: keys.ca_key };
-        let certificates = serving.certificate.certificates(authority, address, &url, &clock)?;
+        let authorities = authority::load(&directory, &*clock, &mut SystemEntropy)?;
+        let certificates = serving.certificate.certificates(authorities, address, &url, &clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
 
         let token = admin::token(&directory, &mut SystemEntropy);
@@ -105,8 +132,22 @@ impl Product {
         let world = assembly.world().await?;
         let work = assembly.work(&world);
         let tls = certificates.server_config()?;
+        let own_directory = directory.clone();
+        let own_end = OwnEnd { certificates, directory: own_directory, local_url: local, admin_token: token };
         let address = Address { url, kubeconfig };
-        Ok(Product { address, client, directory, opened, instance, listener, tls, assembly, work, world })
+        Ok(Product {
+            address,
+            client,
+            directory,
+            opened,
+            instance,
+            listener,
+            tls,
+            assembly,
+            work,
+            world,
+            own_end,
+        })
     }
 
     /// Serves and works until `stop` is over. `ready` is called once users can begin: the drivers' kinds are made while
@@ -117,8 +158,19 @@ impl Product {
         stop: impl Future<Output = ()>,
         keys_changed: &Notify,
     ) {
-        let Product { address, client, directory, opened, instance, listener, tls, assembly, work, world } =
-            self;
+        let Product {
+            address,
+            client,
+            directory,
+            opened,
+            instance,
+            listener,
+            tls,
+            assembly,
+            work,
+            world,
+            own_end,
+        } = self;
         let gateway = assembly.gateway.clone();
         let kinds = config_kinds(work.drivers().all().map(|driver| driver.name()));
         let begun = async {
@@ -127,12 +179,22 @@ impl Product {
             }
             ready(&address);
         };
+        let woken = (Notify::new(), Notify::new());
         let busy = async {
             tokio::join!(
                 gateway.run(),
                 assembly.run_core(),
                 work.run(&Group::ALL),
-                encryption::follow(&opened.store, &directory, keys_changed),
+                encryption::follow(&opened.store, &directory, &woken.0),
+                own_end.follow(&assembly, &woken.1),
+                async {
+                    loop {
+                        keys_changed.notified().await;
+                        woken.0.notify_one();
+                        woken.1.notify_one();
+                    }
+                },
+                simulated::follow(&assembly.caches, &world),
                 begun,
             );
         };

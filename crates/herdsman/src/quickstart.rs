@@ -1,6 +1,8 @@
 //! `herdsman quickstart`: the whole product and a first cluster, in one command.
 
-use std::net::{Ipv4Addr, SocketAddr};
+mod ground;
+
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +11,8 @@ use clap::Parser as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::{Notify, oneshot};
+
+use ground::{Docker, Ground};
 
 use crate::embedded::{Options, Stop};
 use crate::log;
@@ -23,9 +27,6 @@ use crate::verbs::{follow, get, kubeconfig, output};
 const CLUSTER: &str = "quickstart";
 /// The cluster as `herdsman create cluster` is told.
 const POOLS: [&str; 4] = ["--pool", "servers:3:server", "--pool", "workers:2:worker"];
-/// How long it may take on a slow machine.
-const WITHIN: Duration = Duration::from_secs(600);
-
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -38,6 +39,11 @@ pub(crate) struct Arguments {
     /// Where everything is kept; by default a directory that goes with the process
     #[arg(long, value_name = "DIRECTORY")]
     data_dir: Option<PathBuf>,
+    /// The distribution and its version; one that the machines' image brings, where nothing can be pulled
+    #[arg(long, value_name = "VERSION")]
+    kubernetes_version: Option<String>,
+    #[command(flatten)]
+    docker: Docker,
 }
 
 /// What machines are.
@@ -45,12 +51,31 @@ pub(crate) struct Arguments {
 enum Driver {
     /// Simulated, in this process
     Sim,
+    /// Containers with systemd, in this machine's Docker; K3s is real
+    Docker,
 }
 
 impl Driver {
     fn name(self) -> &'static str {
         match self {
             Driver::Sim => "sim",
+            Driver::Docker => "docker",
+        }
+    }
+
+    /// The version of the cluster unless one is asked for.
+    fn version(self) -> &'static str {
+        match self {
+            Driver::Sim => create::VERSION_BY_DEFAULT,
+            Driver::Docker => ground::VERSION,
+        }
+    }
+
+    /// How long it may take on a slow machine.
+    fn within(self) -> Duration {
+        match self {
+            Driver::Sim => Duration::from_secs(600),
+            Driver::Docker => Duration::from_secs(3600),
         }
     }
 }
@@ -69,12 +94,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let log = directory.join("herdsman.log");
     log::start_in(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(start(arguments, directory))
+    runtime.block_on(async {
+        let ground = match arguments.driver {
+            Driver::Sim => Ground::nothing(),
+            Driver::Docker => arguments.docker.prepare(arguments.data_dir.is_some()).await?,
+        };
+        let outcome = start(arguments, directory, &ground).await;
+        ground.clear().await.and(outcome)
+    })
 }
 
-async fn start(arguments: &Arguments, directory: &Path) -> anyhow::Result<()> {
+async fn start(arguments: &Arguments, directory: &Path, ground: &Ground) -> anyhow::Result<()> {
     let mut stop = Stop::new()?;
-    let product = Product::start(setup(directory)).await?;
+    let product = Product::start(setup(directory, ground)).await?;
     let ask = Ask { client: product.client.clone(), namespace: NAMESPACE.into() };
     let kubeconfig = product.address.kubeconfig.clone();
     let (end, ended) = oneshot::channel::<()>();
@@ -91,7 +123,7 @@ async fn start(arguments: &Arguments, directory: &Path) -> anyhow::Result<()> {
             () = stop.asked(&keys_changed) => Ok(()),
             outcome = async {
                 drop(begun.await);
-                show(arguments, &ask, &kubeconfig).await
+                show(arguments, ground, &ask, &kubeconfig).await
             } => outcome,
         };
         drop(end);
@@ -101,13 +133,13 @@ async fn start(arguments: &Arguments, directory: &Path) -> anyhow::Result<()> {
 }
 
 /// Creates the cluster and shows what comes of it.
-async fn show(arguments: &Arguments, ask: &Ask, admin: &Path) -> anyhow::Result<()> {
+async fn show(arguments: &Arguments, ground: &Ground, ask: &Ask, admin: &Path) -> anyhow::Result<()> {
     let there = ask.find(&crate::verbs::kinds::find("cluster")?.id(), CLUSTER).await?;
     if there.is_none() {
         println!("creating cluster {CLUSTER}: 3 servers, 2 workers");
-        create(arguments.driver, ask).await?;
+        create(arguments, ground, ask).await?;
     }
-    follow::follow(ask, CLUSTER, WITHIN).await?;
+    follow::follow(ask, CLUSTER, arguments.driver.within()).await?;
     println!("\nthe nodes of {CLUSTER}, through its tunnel:\n");
     output::print(&nodes(ask).await?)?;
     if arguments.exit {
@@ -119,7 +151,7 @@ async fn show(arguments: &Arguments, ask: &Ask, admin: &Path) -> anyhow::Result<
          \n  {export}\
          \n  herdsman describe {CLUSTER}\
          \n  herdsman scale {CLUSTER} --pool workers --replicas 4 --wait\
-         \n  herdsman upgrade {CLUSTER} --kubernetes-version v1.35.0+k3s1 --wait\
+         \n  herdsman upgrade {CLUSTER} --kubernetes-version v1.35.1+k3s1 --wait\
          \n  herdsman kubeconfig {CLUSTER} > {CLUSTER}.yaml && kubectl --kubeconfig {CLUSTER}.yaml get nodes\
          \n  herdsman explain cluster/{CLUSTER}\
          \n\nCtrl-C ends everything."
@@ -127,7 +159,7 @@ async fn show(arguments: &Arguments, ask: &Ask, admin: &Path) -> anyhow::Result<
     std::future::pending().await
 }
 
-fn setup(directory: &Path) -> Setup {
+fn setup(directory: &Path, ground: &Ground) -> Setup {
     #[derive(clap::Parser)]
     struct Defaults {
         #[command(flatten)]
@@ -136,18 +168,22 @@ fn setup(directory: &Path) -> Setup {
     Setup {
         directory: directory.to_owned(),
         serving: Serving {
-            listen: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+            listen: SocketAddr::new(ground.address, 0),
             server_url: None,
             certificate: Certificate::Issued(Vec::new()),
             rancher_machine: None,
-            assets: Vec::new(),
+            assets: ground.assets.clone(),
         },
         options: Defaults::parse_from(["quickstart"]).options,
     }
 }
 
-async fn create(driver: Driver, ask: &Ask) -> anyhow::Result<()> {
-    let words = [&["create", CLUSTER, "--driver", driver.name()], &POOLS[..]].concat();
+async fn create(arguments: &Arguments, ground: &Ground, ask: &Ask) -> anyhow::Result<()> {
+    let driver = arguments.driver;
+    let version = arguments.kubernetes_version.as_deref().unwrap_or(driver.version());
+    let mut words = vec!["create", CLUSTER, "--driver", driver.name(), "--kubernetes-version", version];
+    words.extend(POOLS);
+    words.extend(ground.options.iter().flat_map(|option| ["--driver-option", option.as_str()]));
     create::make(ask, &create::objects_of(&words)?).await
 }
 

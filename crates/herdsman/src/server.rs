@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::gateway::{Book, PassThrough, Public};
+use ::gateway::{Authorities, Book, PassThrough, Public};
 use anyhow::{Context as _, bail};
 use capi::ClusterCache;
 use clock::{Clock, SystemClock, SystemEntropy};
@@ -168,7 +168,8 @@ impl Server {
                     Some(endpoint) => endpoint.clone(),
                     None => Endpoint::parse(&format!("https://{}", listener.local_addr()?))?,
                 };
-                let certificates = serving::issued(shared.authority, endpoint.names(), &clock)?;
+                let certificates =
+                    serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
                 Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint })
             }
             _ => None,
@@ -331,7 +332,8 @@ impl Front {
         setup.serving.listen = address;
         let serving = setup.serving.clone();
         *url = serving.server_url.unwrap_or_else(|| public_url(address));
-        let certificates = serving.certificate.certificates(shared.authority.clone(), address, url, clock)?;
+        let authorities = Authorities::only(shared.authority.clone());
+        let certificates = serving.certificate.certificates(authorities, address, url, clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
         let book = Book::new(clock.clone(), Default::default());
         let kubernetes = PassThrough::new(setup.config.clone(), book.clone())

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::gateway::certificates::Authority;
 use ::gateway::{Authorities, Certificates};
 use anyhow::{Context as _, bail};
 use clock::{Clock, SystemEntropy};
@@ -13,6 +12,7 @@ use crate::embedded::{advertised, reachable};
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
+#[group(id = "serving")]
 pub(crate) struct ServingArguments {
     /// Address and port to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443")]
@@ -88,10 +88,10 @@ impl ServingArguments {
 }
 
 impl Certificate {
-    /// The certificate of a server at `address` that others know by `url`; `authority` issues it if nobody brought one.
+    /// The certificate of a server at `address` that others know by `url`; `authorities` issue it if nobody brought one.
     pub(crate) fn certificates(
         self,
-        authority: Authority,
+        authorities: Authorities,
         address: SocketAddr,
         url: &str,
         clock: &Arc<dyn Clock>,
@@ -109,17 +109,17 @@ impl Certificate {
         all.extend(host(url));
         all.extend(names);
         all.dedup();
-        issued(authority, all, clock)
+        issued(authorities, all, clock)
     }
 }
 
 /// A certificate of our own authority, for these names.
 pub(crate) fn issued(
-    authority: Authority,
+    authorities: Authorities,
     names: Vec<String>,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<Certificates> {
-    Ok(Certificates::issued(Authorities::only(authority), names, clock.clone(), Box::new(SystemEntropy))?)
+    Ok(Certificates::issued(authorities, names, clock.clone(), Box::new(SystemEntropy))?)
 }
 
 /// The host of a URL.

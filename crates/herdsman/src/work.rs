@@ -93,6 +93,7 @@ impl Work {
             entropy: Arc::new(Mutex::new(SystemEntropy)),
             access: self.0.clusters.clone(),
             server: self.0.server.clone(),
+            waits: self.0.waits.clone(),
         };
         // Somebody else may run Cluster API's: what they find is looked for here all the same.
         self.0.clusters.follow(&self.0.caches);

@@ -4,16 +4,18 @@
 
 mod container;
 mod engine;
+mod host;
 
 use std::time::Duration;
 
 use engine::{Engine, Error};
+pub use host::Host;
 use serde_json::Value;
 
 use crate::{Driver, Failure, Flag, FlagValue, Order, Output, Server, Working};
 
 /// Where Docker is, unless something else is said.
-const HOST: &str = "unix:///var/run/docker.sock";
+pub const HOST: &str = "unix:///var/run/docker.sock";
 /// How long a server may take until its services are up.
 const UP_WITHIN: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(500);

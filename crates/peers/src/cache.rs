@@ -187,7 +187,8 @@ fn remove(directory: &Path) -> Result<(), Error> {
     }
 }
 
-fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+/// What to make of an error of the file system.
+pub(crate) fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::File { what, path, source }
 }

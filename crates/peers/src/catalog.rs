@@ -8,7 +8,9 @@ use clock::{Clock, SystemClock};
 use crate::availability::{Unavailable, available};
 use crate::cache::{self, Cache, Key};
 use crate::debian;
+use crate::fleet;
 use crate::go::{self, Build, Pin};
+use crate::k3s;
 use crate::machine;
 
 /// The directory under `peers/` that pins Cluster API.
@@ -37,6 +39,9 @@ pub enum Error {
     /// Debian does not have it.
     #[error(transparent)]
     Debian(#[from] debian::Error),
+    /// What K3s's machines are made from cannot be read.
+    #[error(transparent)]
+    Fleet(#[from] Box<fleet::Error>),
 }
 
 /// A program or a set of files that tests run against.
@@ -78,6 +83,10 @@ pub enum Peer {
     RancherMachine,
     /// What machines are made from.
     NodeImage,
+    /// K3s in two versions, and containerd's helper.
+    K3s,
+    /// What machines are made from that K3s runs on.
+    Fleet,
 }
 
 /// A peer that is on this machine.
@@ -93,12 +102,14 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 18] = [
+    pub const ALL: [Peer; 20] = [
         Peer::Kubernetes,
+        Peer::K3s,
         Peer::RancherMachine,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
         Peer::NodeImage,
+        Peer::Fleet,
         Peer::CapiConvert,
         Peer::Clusterctl,
         Peer::Helm,
@@ -135,6 +146,8 @@ impl Peer {
             Peer::SystemAgentLegacy => "system-agent-legacy",
             Peer::RancherMachine => "rancher-machine",
             Peer::NodeImage => "node-image",
+            Peer::K3s => "k3s",
+            Peer::Fleet => "fleet",
         }
     }
 
@@ -157,6 +170,8 @@ impl Peer {
             Peer::SystemAgent | Peer::SystemAgentLegacy => program(self, self.name(), system_agent_build),
             Peer::RancherMachine => program(self, self.name(), rancher_machine_build),
             Peer::NodeImage => node_image(self),
+            Peer::K3s => k3s(self),
+            Peer::Fleet => fleet(self),
         }
     }
 
@@ -164,6 +179,8 @@ impl Peer {
     pub fn available(self) -> Result<(), Unavailable> {
         match self {
             Peer::NodeImage => machine::available(),
+            Peer::K3s => k3s::available(),
+            Peer::Fleet => machine::available().and_then(|()| k3s::available()),
             _ => available(),
         }
     }
@@ -239,6 +256,21 @@ fn node_image(peer: Peer) -> Result<Provided, Error> {
     let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::recipe());
     let entry = Cache::from_env()?.provide(&key, machine::build)?;
     Ok(Provided { version: machine::SUITE.to_owned(), path: entry.path, took: entry.took })
+}
+
+fn k3s(peer: Peer) -> Result<Provided, Error> {
+    let pin = pin(peer.name())?;
+    let version = k3s::VERSIONS[0].trim_start_matches('v').to_owned();
+    let key = Key::new(peer.name(), &version).with_recipe(k3s::recipe(&pin)?);
+    let entry = Cache::from_env()?.provide(&key, |directory| k3s::build(&pin, directory))?;
+    Ok(Provided { version, path: entry.path, took: entry.took })
+}
+
+fn fleet(peer: Peer) -> Result<Provided, Error> {
+    let k3s = Peer::K3s.provide()?;
+    let key = Key::new(peer.name(), &k3s.version).with_recipe(fleet::recipe(&k3s).map_err(Box::new)?);
+    let entry = Cache::from_env()?.provide(&key, |directory| fleet::build(&k3s, directory))?;
+    Ok(Provided { version: k3s.version, path: entry.path, took: entry.took })
 }
 
 fn remotedialer_build(_: &str) -> Build {
@@ -323,6 +355,7 @@ mod tests {
         for agent in ["system-agent", "system-agent-legacy"] {
             assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");
         }
+        assert_eq!(pin("k3s").unwrap().module, "github.com/k3s-io/k3s");
         assert_eq!(pin("rancher-machine").unwrap().module, "github.com/rancher/machine");
         assert_eq!(pin("remotedialer").unwrap().module, "github.com/rancher/remotedialer");
         assert!(pin("no-such-peer").is_err());

@@ -67,6 +67,14 @@ impl Pin {
         Ok(build.recipe(&self.go_mod, &self.go_sum, &self.toolchain()?).part("sources", &self.sources))
     }
 
+    /// What decides what is made of the module's own source.
+    pub fn source_recipe(&self) -> Result<Recipe, Error> {
+        Ok(Recipe::new()
+            .part("go.mod", &self.go_mod)
+            .part("go.sum", &self.go_sum)
+            .part("go", self.toolchain()?))
+    }
+
     /// Builds commands of the module, static and stripped, into a directory.
     pub fn build(&self, build: &Build, into: &Path) -> Result<(), Error> {
         let mut go = self.go();

@@ -12,13 +12,16 @@
 //!
 //! Everything here blocks: an async test calls it by `spawn_blocking`.
 
+pub mod archive;
 pub mod availability;
 pub mod cache;
 pub mod catalog;
 pub mod command;
 pub mod debian;
 pub mod docker;
+pub mod fleet;
 pub mod go;
+pub mod k3s;
 pub mod kubernetes;
 pub mod machine;
 pub mod process;

@@ -52,14 +52,27 @@ pub enum Error {
     Token(&'static str),
 }
 
+/// Who vouches for the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Authority {
+    /// These certificates.
+    Own(Vec<u8>),
+    /// What the server itself has at `/cacerts`, if it has this checksum.
+    Checksum(String),
+    /// Whom the system trusts.
+    System,
+}
+
 /// What is offered to which server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     server_url: Option<String>,
     token_file: PathBuf,
     ca_file: Option<PathBuf>,
+    ca_checksum: Option<String>,
     cluster_address: Option<String>,
-    cluster_token_file: PathBuf,
+    pub(super) cluster_token_file: PathBuf,
+    pub(super) cluster_kubeconfig: Option<PathBuf>,
     cluster_ca_file: PathBuf,
     allow_any_address: bool,
     /// Only the server's own authority is trusted.
@@ -105,8 +118,10 @@ impl Config {
             server_url: some(fields.text("serverUrl")).or_else(|| some(variable("CATTLE_SERVER"))),
             token_file: file(fields, "tokenFile", format!("{CREDENTIALS}/token")),
             ca_file: some(fields.text("caFile")).map(PathBuf::from),
+            ca_checksum: some(variable("CATTLE_CA_CHECKSUM")).map(|sum| sum.to_lowercase()),
             cluster_address: some(fields.text("clusterAddress")).or(service),
             cluster_token_file: file(fields, "clusterTokenFile", format!("{SERVICE_ACCOUNT}/token")),
+            cluster_kubeconfig: some(fields.text("clusterKubeconfig")).map(PathBuf::from),
             cluster_ca_file: file(fields, "clusterCaFile", format!("{SERVICE_ACCOUNT}/ca.crt")),
             allow_any_address: fields.flag("allowAnyAddress"),
             strict: is_true("STRICT_VERIFY") || is_true("CATTLE_AGENT_STRICT_VERIFY"),
@@ -126,16 +141,21 @@ impl Config {
         good.ok_or(Error::Url(said))
     }
 
-    /// Who may have signed the server's certificate; none: whom the system trusts.
-    pub(super) fn authorities(&self) -> Result<Option<Vec<u8>>, Error> {
-        let path = match &self.ca_file {
-            Some(path) => path.as_path(),
-            None if Path::new(SERVER_CA).exists() => Path::new(SERVER_CA),
-            None if self.strict => return Err(Error::Missing("caFile")),
-            None => return Ok(None),
+    /// Who may have signed the server's certificate.
+    pub(super) fn authority(&self) -> Result<Authority, Error> {
+        let path = match (&self.ca_file, &self.ca_checksum) {
+            (Some(path), _) => path.as_path(),
+            (None, _) if Path::new(SERVER_CA).exists() => Path::new(SERVER_CA),
+            (None, Some(checksum)) => return Ok(Authority::Checksum(checksum.clone())),
+            (None, None) if self.strict => return Err(Error::Missing("caFile")),
+            (None, None) => return Ok(Authority::System),
         };
         let pem = std::fs::read(path);
-        pem.map(Some).map_err(|source| Error::Read { field: "caFile", path: path.to_owned(), source })
+        pem.map(Authority::Own).map_err(|source| Error::Read {
+            field: "caFile",
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// What the server may dial.
@@ -144,13 +164,13 @@ impl Config {
         move |target| target.proto == "tcp" && (any || address.as_ref() == Some(&target.address))
     }
 
-    /// What the next session begins with.
-    pub(super) fn hello(&self, server: &Uri, registered: bool) -> Result<Hello, Error> {
+    /// What the next session begins with; the server acts in the cluster by this token.
+    pub(super) fn hello(&self, server: &Uri, registered: bool, token: String) -> Result<Hello, Error> {
         let address = self.cluster_address.as_deref().ok_or(Error::Missing("clusterAddress"))?;
         let ca = read_bytes("clusterCaFile", &self.cluster_ca_file)?;
         let params = serde_json::json!({"cluster": {
             "address": address,
-            "token": read("clusterTokenFile", &self.cluster_token_file)?,
+            "token": token,
             "caCert": STANDARD.encode(ca),
         }});
         let mut headers = HeaderMap::new();
@@ -169,7 +189,7 @@ fn secret(field: &'static str, text: &str) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-fn read(field: &'static str, path: &Path) -> Result<String, Error> {
+pub(super) fn read(field: &'static str, path: &Path) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&read_bytes(field, path)?).trim().to_owned())
 }
 
@@ -235,17 +255,17 @@ mod tests {
         let whole = config(
             &json!({
                 "serverUrl": "https://server.example/herdsman/", "tokenFile": at("token"), "clusterAddress": "127.0.0.1:6443",
-                "clusterTokenFile": at("sa"), "clusterCaFile": at("ca"),
+                "clusterCaFile": at("ca"),
             }),
             &[],
         );
         let server = whole.server().unwrap();
-        let error = whole.hello(&server, false).unwrap_err().to_string();
+        let error = whole.hello(&server, false, "s4".into()).unwrap_err().to_string();
         assert!(error.starts_with("clusterCaFile: cannot read "), "{error}");
-        for (name, text) in [("token", "t0ken\n"), ("sa", "s4\n"), ("ca", "PEM\n")] {
+        for (name, text) in [("token", "t0ken\n"), ("ca", "PEM\n")] {
             std::fs::write(at(name), text).unwrap();
         }
-        let hello = whole.hello(&server, false).unwrap();
+        let hello = whole.hello(&server, false, "s4".into()).unwrap();
         assert_eq!(hello.url, "https://server.example/herdsman/v3/connect/register");
         assert_eq!(hello.headers[TOKEN], "t0ken");
         let params = STANDARD.decode(&hello.headers[PARAMS]).unwrap();
@@ -254,7 +274,10 @@ mod tests {
             params,
             json!({"cluster": {"address": "127.0.0.1:6443", "token": "s4", "caCert": "UEVNCg=="}})
         );
-        assert_eq!(whole.hello(&server, true).unwrap().url, "https://server.example/herdsman/v3/connect");
+        assert_eq!(
+            whole.hello(&server, true, String::new()).unwrap().url,
+            "https://server.example/herdsman/v3/connect"
+        );
     }
 
     #[test]
@@ -268,10 +291,16 @@ mod tests {
                 .starts_with("serverUrl: Invalid value: \"server.example\"")
         );
         let server = "https://server.example".parse().unwrap();
-        assert_eq!(wrong.hello(&server, false).unwrap_err().to_string(), "clusterAddress: Required value");
+        assert_eq!(
+            wrong.hello(&server, false, String::new()).unwrap_err().to_string(),
+            "clusterAddress: Required value"
+        );
         let strict = config(&json!({}), &[("CATTLE_AGENT_STRICT_VERIFY", "true")]);
         if !Path::new(SERVER_CA).exists() {
-            assert_eq!(strict.authorities().unwrap_err().to_string(), "caFile: Required value");
+            assert_eq!(strict.authority().unwrap_err().to_string(), "caFile: Required value");
+            let by_sum = config(&json!({}), &[("CATTLE_CA_CHECKSUM", "AB12"), ("STRICT_VERIFY", "true")]);
+            assert_eq!(by_sum.authority().unwrap(), Authority::Checksum("ab12".into()));
+            assert_eq!(config(&json!({}), &[]).authority().unwrap(), Authority::System);
         }
     }
 }

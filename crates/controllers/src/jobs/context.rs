@@ -80,7 +80,7 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(parts: Parts, settings: Settings) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
-        let Parts { caches, clock, entropy, access: _, server } = parts;
+        let Parts { caches, clock, entropy, access: _, server, waits: _ } = parts;
         let (work, given) = mpsc::unbounded_channel();
         let context = Context {
             writer: Writer::new(caches.clone(), MANAGER),

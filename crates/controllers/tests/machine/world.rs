@@ -91,6 +91,7 @@ impl World {
             entropy: Arc::new(Mutex::new(SeededEntropy::new(2))),
             access: Arc::new(kit::access::Nowhere),
             server,
+            waits: Arc::default(),
         };
         let drivers = Drivers::default().with(self.driver.clone());
         let downloads = self.directory.path().join("drivers");

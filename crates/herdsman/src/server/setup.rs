@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
     /// Serve admission and conversion webhooks here, and have the API server ask them; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     webhook_listen: Option<SocketAddr>,
-    /// Where the API server reaches the webhooks; https://NAME.NAMESPACE.svc:PORT is a Service of its cluster. By default https:// and
-    /// the address that they listen on
+    /// Where the API server reaches the webhooks; `https://NAME.NAMESPACE.svc:PORT` is a Service of its cluster. By default
+    /// https:// and the address that they listen on
     #[arg(long, value_name = "URL", requires = "webhook_listen")]
     webhook_url: Option<String>,
     /// Where the leases are that say which replica does the work, and what replicas share

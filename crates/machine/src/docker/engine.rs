@@ -113,6 +113,38 @@ impl Engine {
         }
     }
 
+    /// A network, if it is there.
+    pub(super) async fn network(&self, name: &str) -> Result<Option<Value>, Error> {
+        let (status, answer) =
+            self.send(Method::GET, &format!("/networks/{}", path(name)), Value::Null).await?;
+        match status {
+            StatusCode::NOT_FOUND => Ok(None),
+            status if status.is_success() => {
+                serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Answer(error.to_string()))
+            }
+            _ => Err(refusal(&answer)),
+        }
+    }
+
+    pub(super) async fn create_network(&self, name: &str) -> Result<(), Error> {
+        let order = json!({"Name": name, "CheckDuplicate": true});
+        self.ask_for(Method::POST, "/networks/create", order).await.map(drop)
+    }
+
+    pub(super) async fn remove_network(&self, id: &str) -> Result<(), Error> {
+        self.ask_for(Method::DELETE, &format!("/networks/{}", path(id)), Value::Null).await.map(drop)
+    }
+
+    /// The containers in a network that have a label, running or not.
+    pub(super) async fn labelled(&self, label: &str, network: &str) -> Result<Vec<String>, Error> {
+        let filters = json!({"label": [label], "network": [network]}).to_string();
+        let path = format!("/containers/json?all=true&filters={}", query(&filters));
+        let answer = self.ask_for(Method::GET, &path, Value::Null).await?;
+        let all: Vec<Value> =
+            serde_json::from_slice(&answer).map_err(|error| Error::Answer(error.to_string()))?;
+        Ok(all.iter().filter_map(|one| one["Id"].as_str().map(str::to_owned)).collect())
+    }
+
     /// Writes a file into a container, for root only.
     pub(super) async fn put_file(&self, id: &str, place: &str, content: &[u8]) -> Result<(), Error> {
         let mut archive = tar::Builder::new(Vec::new());

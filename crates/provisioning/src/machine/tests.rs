@@ -307,6 +307,20 @@ fn waits_in_order() {
 }
 
 #[test]
+fn a_server_that_is_there_stays_ready_while_paused() {
+    let mut world = world();
+    world.infra = infra(
+        "Amazonec2Machine",
+        json!({"providerID": "x"}),
+        json!({"conditions": [{"type": "CreateJob", "status": "True"}, {"type": "Ready", "status": "False"}]}),
+    );
+    let Create::Settled(status) = world.create() else { panic!("{:?}", world.create()) };
+    assert!(status.conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True"), "{status:?}");
+    world.cluster.spec.paused = Some(true);
+    assert!(matches!(world.create(), Create::Pause { until: None, .. }));
+}
+
+#[test]
 fn a_failed_create_is_tried_again_with_pauses() {
     let mut world = world();
     assert_eq!(code(&world.settle()), Code::CreatingServer);
