@@ -26,12 +26,16 @@ const FAILURES: u32 = 5;
 /// How long it may take until a cluster's nodes are known.
 const SYNC_WITHIN: Duration = Duration::from_secs(300);
 
+/// How long after the first failure a connection is tried for again; then twice as long each time. A cluster that is only just
+/// coming up is reached soon.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
 /// How often connections are tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Probing {
     /// How often one that is there is tried out.
     pub every: Duration,
-    /// How long after a failure one is tried for again.
+    /// How long after a failure one is tried for again, at most.
     pub retry: Duration,
 }
 
@@ -202,14 +206,19 @@ impl ClusterCache {
                 let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
                 while tasks.try_join_next().is_some() {}
                 let task = tasks.spawn(async move {
+                    let mut pause = FIRST_RETRY;
                     while let Some(this) = run.upgrade() {
+                        let began = this.clock.monotonic();
                         let lost = this.live(&cluster).await;
+                        // One that held for a while is tried for as if it was the first time.
+                        let held = this.clock.monotonic().since(began) >= retry;
+                        pause = if held { FIRST_RETRY } else { pause }.min(retry);
                         drop(this);
                         if let Lost::Failed(_) = lost {
                             tokio::select! {
                                 biased;
                                 () = wake.notified() => {}
-                                () = tokio::time::sleep(retry) => {}
+                                () = tokio::time::sleep(pause) => pause *= 2,
                             }
                         }
                     }

@@ -160,6 +160,8 @@ impl Machines {
                     self.tell(facts, &wait).await;
                 }
             }
+            // What was made for a machine that is gone, nobody would ever delete.
+            Remove::Run if self.is_released(facts).await? => return Ok(Ended::Gone),
             Remove::Run => self.run_job(facts, turn, true).await?,
             Remove::Pause { wait, until } => {
                 self.tell(facts, &wait).await;

@@ -272,7 +272,9 @@ impl Gateway {
     /// Ours, with those of the API if it is ours, too.
     async fn metrics(&self, request: Request<Incoming>) -> Response<Body> {
         if !self.0.kubernetes.is_ours() {
-            let token = headers::bearer(request.headers()).unwrap_or_default();
+            let Some(token) = headers::bearer(request.headers()) else {
+                return body::text(StatusCode::UNAUTHORIZED, "Unauthorized");
+            };
             return match self.0.reviews.may_read(token, "/metrics").await {
                 Ok(Finding::Allowed) => {
                     body::answer(StatusCode::OK, metrics::CONTENT_TYPE, self.0.metrics.beside(""))

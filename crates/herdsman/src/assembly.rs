@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use ::gateway::{Book, Gateway, Kubernetes, Public, TunnelDial};
 use anyhow::Context as _;
+use capi::ClusterCache;
 use clock::{Clock, SystemEntropy};
 use controllers::ServerInfo;
 use controllers::controlplane::{Waits, WaitsCollector};
 use kit::Caches;
-use kit::access::Dial;
+use kit::access::{Dial, Direct};
 use machine::Drivers;
 use prometheus_client::registry::Registry;
 use sim::World;
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use tunnel::Hub;
 
 use crate::simulated::Simulated;
-use crate::work::{Jobs, Work};
+use crate::work::{self, Jobs, Work};
 
 /// Where simulated machines are, in the data directory.
 const SIM: &str = "sim";
@@ -38,12 +39,15 @@ pub(crate) struct Ground {
     pub(crate) assets: Vec<PathBuf>,
     pub(crate) rancher_machine: Option<PathBuf>,
     pub(crate) jobs: Jobs,
+    /// Whether the tunnels of clusters end in this process; else clusters are reached by what the gateway elsewhere offers everybody.
+    pub(crate) has_tunnels: bool,
 }
 
 /// A gateway, and what work is made from.
 pub(crate) struct Assembly {
     pub(crate) gateway: Gateway,
     pub(crate) caches: Caches,
+    clusters: Arc<ClusterCache>,
     clock: Arc<dyn Clock>,
     waits: Arc<Waits>,
     directory: PathBuf,
@@ -58,11 +62,21 @@ pub(crate) struct Assembly {
 impl Assembly {
     /// Puts everything together. Nobody is served and nothing is done yet.
     pub(crate) fn new(ground: Ground) -> Self {
-        let Ground { client, kubernetes, book, clock, public, directory, assets, rancher_machine, jobs } =
-            ground;
+        let Ground {
+            jobs,
+            has_tunnels,
+            client,
+            kubernetes,
+            book,
+            clock,
+            public,
+            directory,
+            assets,
+            rancher_machine,
+        } = ground;
         let server = ServerInfo { url: public.url.clone(), ca_certificates: public.ca_certificates.clone() };
         let (public, server) = (watch::Sender::new(public), watch::Sender::new(server));
-        let caches = Caches::new(client, kit::index::entries);
+        let caches = Caches::new(client.clone(), kit::index::entries);
         let waits: Arc<Waits> = Arc::default();
         let gateway = Gateway::new(::gateway::Parts {
             kubernetes,
@@ -74,7 +88,22 @@ impl Assembly {
             public: public.subscribe(),
             settings: ::gateway::Settings { assets, metrics: metrics(&waits), ..Default::default() },
         });
-        Assembly { gateway, caches, clock, waits, directory, rancher_machine, jobs, server, public }
+        let dial: Arc<dyn Dial> = match has_tunnels {
+            true => Arc::new(TunnelDial::new(gateway.downstreams().clone())),
+            false => Arc::new(Direct),
+        };
+        Assembly {
+            gateway,
+            caches,
+            clusters: ClusterCache::new(client, dial, clock.clone()),
+            clock,
+            waits,
+            directory,
+            rancher_machine,
+            jobs,
+            server,
+            public,
+        }
     }
 
     /// Tells everybody that others vouch for us.
@@ -89,17 +118,17 @@ impl Assembly {
         World::open(settings).await.context("the simulated machines cannot be started")
     }
 
-    /// The way to clusters through the tunnels that end here.
-    pub(crate) fn tunnels(&self) -> Arc<dyn Dial> {
-        Arc::new(TunnelDial::new(self.gateway.downstreams().clone()))
+    /// Runs Cluster API's controllers until the future is dropped.
+    pub(crate) async fn run_core(&self) {
+        work::core(self.caches.clone(), self.clock.clone(), self.clusters.clone(), None).await;
     }
 
-    /// What controllers do, with machines of this world.
-    pub(crate) fn work(&self, world: &World, dial: Arc<dyn Dial>) -> Work {
-        Work::new(crate::work::Parts {
+    /// What our own controllers do, with machines of this world.
+    pub(crate) fn work(&self, world: &World) -> Work {
+        Work(work::Parts {
             caches: self.caches.clone(),
             clock: self.clock.clone(),
-            dial,
+            clusters: self.clusters.clone(),
             server: self.server.subscribe(),
             offers_agent: self.gateway.offers_agent(),
             directory: self.directory.clone(),

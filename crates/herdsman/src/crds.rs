@@ -8,6 +8,8 @@ use clock::{Deadline, SystemClock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 /// Who owns the fields that the installer writes.
 const FIELD_MANAGER: &str = "herdsman";
@@ -48,10 +50,18 @@ pub(crate) async fn ensure(client: &Client) -> anyhow::Result<Vec<String>> {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     let mut all = api::crd::all();
     let there = crds.list(&ListParams::default()).await.context("listing the CustomResourceDefinitions")?;
+    let mut applied = JoinSet::new();
     for crd in &mut all {
         let found = there.iter().find(|one| one.metadata.name == crd.metadata.name);
         keep_converter(crd, found);
-        apply(&crds, crd).await?;
+        // An API server works for a second on every definition that is written, changed or not.
+        if found.is_some_and(|found| says(&json!(found), &json!(crd))) {
+            continue;
+        }
+        applied.spawn(apply(crds.clone(), crd.clone()));
+    }
+    while let Some(one) = applied.join_next().await {
+        one.context("installing a CRD")??;
     }
     let names: Vec<String> = all.iter().map(|crd| crd.name_any()).collect();
     wait_all(client, &names).await?;
@@ -67,6 +77,19 @@ pub(crate) async fn wait_all(client: &Client, names: &[String]) -> anyhow::Resul
     Ok(())
 }
 
+/// Whether everything that is wanted is there; what else is there does not matter.
+fn says(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, wanted)| wanted.is_null() || found.get(key).is_some_and(|found| says(found, wanted))),
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| says(found, wanted))
+        }
+        _ => found == wanted,
+    }
+}
+
 /// Who converts now goes on to do so: where that is has been settled by whoever serves webhooks.
 fn keep_converter(crd: &mut CustomResourceDefinition, found: Option<&CustomResourceDefinition>) {
     let converter = |crd: &CustomResourceDefinition| {
@@ -79,10 +102,10 @@ fn keep_converter(crd: &mut CustomResourceDefinition, found: Option<&CustomResou
     }
 }
 
-async fn apply(crds: &Api<CustomResourceDefinition>, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
+async fn apply(crds: Api<CustomResourceDefinition>, crd: CustomResourceDefinition) -> anyhow::Result<()> {
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let name = crd.name_any();
-    crds.patch(&name, &params, &Patch::Apply(crd)).await.with_context(|| format!("installing {name}"))?;
+    crds.patch(&name, &params, &Patch::Apply(&crd)).await.with_context(|| format!("installing {name}"))?;
     Ok(())
 }
 
@@ -107,6 +130,20 @@ async fn wait_established(crds: &Api<CustomResourceDefinition>, name: &str) -> a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_there_is_not_written_again() {
+        let wanted = json!({"spec": {"names": ["a", {"b": 1}]}, "status": null});
+        let defaulted = json!({"spec": {"names": ["a", {"b": 1, "c": 2}], "more": true}, "status": {}});
+        assert!(says(&defaulted, &wanted));
+        for other in [
+            json!({"spec": {"names": ["a", {"b": 2}]}}),
+            json!({"spec": {"names": ["a", {"b": 1}, "c"]}}),
+            json!({"spec": {}}),
+        ] {
+            assert!(!says(&other, &wanted), "{other}");
+        }
+    }
 
     #[test]
     fn a_converter_that_works_stays() {

@@ -127,9 +127,10 @@ impl Product {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: Jobs::Alone,
+            has_tunnels: true,
         });
         let world = assembly.world().await?;
-        let work = assembly.work(&world, assembly.tunnels());
+        let work = assembly.work(&world);
         let tls = certificates.server_config()?;
         let own_directory = directory.clone();
         let own_end = OwnEnd { certificates, directory: own_directory, local_url: local, admin_token: token };
@@ -182,7 +183,7 @@ impl Product {
         let busy = async {
             tokio::join!(
                 gateway.run(),
-                work.run_core(),
+                assembly.run_core(),
                 work.run(&Group::ALL),
                 encryption::follow(&opened.store, &directory, &woken.0),
                 own_end.follow(&assembly, &woken.1),

@@ -5,6 +5,7 @@ mod setup;
 mod shared;
 mod tenure;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,12 @@ use anyhow::{Context as _, bail};
 use capi::ClusterCache;
 use clock::{Clock, SystemClock, SystemEntropy};
 use kit::Caches;
-use kit::access::{Dial, Direct};
+use kit::access::Direct;
 use kube::Client;
 use machine::Drivers;
+use sim::World;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinHandle;
 use tunnel::hub::Identity;
 
@@ -25,7 +27,7 @@ use crate::assembly::{Assembly, Ground};
 use crate::beside::{self, Decision};
 use crate::embedded::{NAMESPACES, Stop, advertised};
 use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
-use crate::serving::{self, Certificate, public_url};
+use crate::serving::{self, public_url};
 use crate::webhooks::{Endpoint, Webhooks};
 use crate::work::{self, Group};
 use crate::{crds, simulated};
@@ -42,20 +44,37 @@ const CORE_LEASE: &str = "herdsman-capi";
 /// How often it is looked whether somebody else has begun to do the same.
 const LOOK_AROUND: Duration = Duration::from_secs(30);
 
-/// Runs until SIGTERM or SIGINT, or until another process has taken over.
+/// Runs until SIGTERM or SIGINT. A replica that has lost its lease begins anew: what it knew and was about to do is another's now.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut stop, keys_changed) = (Stop::new()?, Notify::new());
-        let server = Server::start(arguments.checked().await?).await?;
-        let outcome = tokio::select! {
-            biased;
-            () = stop.asked(&keys_changed) => Ok(()),
-            outcome = server.run() => outcome,
-        };
-        server.stop().await;
-        outcome
+        let mut setup = arguments.checked().await?;
+        loop {
+            let server = Server::start(&mut setup).await?;
+            let outcome = tokio::select! {
+                biased;
+                () = stop.asked(&keys_changed) => Ok(End::Asked),
+                outcome = server.run() => outcome,
+            };
+            server.stop().await;
+            match outcome? {
+                End::Asked => return Ok(()),
+                End::LeaseLost(lease) => tracing::warn!(
+                    lease,
+                    "the lease is lost: another replica has taken over, or the cluster was not reached; beginning anew"
+                ),
+            }
+        }
     })
+}
+
+/// Why a replica ends that could go on.
+enum End {
+    /// It was asked to.
+    Asked,
+    /// Another may do its work.
+    LeaseLost(&'static str),
 }
 
 /// One replica.
@@ -68,6 +87,8 @@ struct Server {
     runs_core: bool,
     front: Option<Front>,
     webhooks: Option<Webhooks>,
+    /// The simulated machines of whoever leads.
+    world: OnceCell<World>,
 }
 
 /// What of the command line is looked at while it runs.
@@ -78,6 +99,8 @@ struct Running {
     url: String,
     only_namespace: Option<String>,
     watch_filter: Option<String>,
+    /// Whether it is still to be said that we serve: it is said once.
+    announces: bool,
 }
 
 /// What all groups but Cluster API's stand on, and the port if it is ours.
@@ -93,7 +116,7 @@ struct Port {
 
 impl Server {
     /// Everything that has to be there before anything is done: from here on nodes and users are served.
-    async fn start(setup: Setup) -> anyhow::Result<Self> {
+    async fn start(setup: &mut Setup) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let client = setup.client.clone();
         let others = beside::others(&client, clock.now()).await.context("cannot look who else is at work")?;
@@ -109,6 +132,7 @@ impl Server {
         let replica = api::names::token(&mut SystemEntropy)[..10].to_owned();
         let electorate = Electorate {
             client: client.clone(),
+            config: setup.config.clone(),
             clock: clock.clone(),
             namespace: setup.namespace.clone(),
             identity: format!("{}_{replica}", host_name()),
@@ -120,28 +144,28 @@ impl Server {
             url: setup.config.cluster_url.to_string(),
             only_namespace: setup.only_namespace.clone(),
             watch_filter: setup.watch_filter.clone(),
+            announces: !std::mem::replace(&mut setup.announced, true),
         };
         let shared = match setup.only_core() && setup.webhook_listen.is_none() {
             true => None,
             false => Some(Shared::ensure(&client, &setup.namespace, &*clock).await?),
         };
-        let webhook_listener = listen("--webhook-listen", setup.webhook_listen).await?;
-        let endpoint = setup.webhook_url.clone();
-        let only_namespace = setup.only_namespace.clone();
+        let webhook_listener = listen("--webhook-listen", &mut setup.webhook_listen).await?;
         let front = match &shared {
             Some(shared) if !setup.only_core() => {
                 Some(Front::start(setup, shared, &replica, &clock, &mut running.url).await?)
             }
             _ => None,
         };
+        let only_namespace = setup.only_namespace.clone();
         let caches = match &front {
             Some(front) => front.assembly.caches.clone(),
             None => Caches::within(client.clone(), capi::entries, only_namespace),
         };
         let webhooks = match (webhook_listener, shared) {
             (Some(listener), Some(shared)) => {
-                let endpoint = match endpoint {
-                    Some(endpoint) => endpoint,
+                let endpoint = match &setup.webhook_url {
+                    Some(endpoint) => endpoint.clone(),
                     None => Endpoint::parse(&format!("https://{}", listener.local_addr()?))?,
                 };
                 let certificates =
@@ -150,21 +174,35 @@ impl Server {
             }
             _ => None,
         };
-        Ok(Server { setup: running, client, clock, electorate, runs_core, front, webhooks })
+        Ok(Server {
+            setup: running,
+            client,
+            clock,
+            electorate,
+            runs_core,
+            front,
+            webhooks,
+            world: OnceCell::new(),
+        })
     }
 
     /// Serves, and works if no other replica does. Ends if it cannot go on.
-    async fn run(&self) -> anyhow::Result<()> {
+    async fn run(&self) -> anyhow::Result<End> {
         tokio::select! {
             biased;
-            ended = self.answer_webhooks() => ended,
-            ended = self.attend() => ended,
-            ended = self.work() => ended,
+            never = self.answer_webhooks() => never,
+            never = self.attend() => never,
+            ended = self.work(), if self.front.is_some() => ended,
+            ended = self.work_core(), if self.runs_core => ended,
+            why = self.somebody_else() => bail!("{why}"),
         }
     }
 
-    /// Lets go of everything, so that others need not wait.
+    /// Lets go of everything, so that others need not wait. What is done here has ended before.
     async fn stop(self) {
+        if let Some(world) = self.world.get() {
+            world.stop().await;
+        }
         self.electorate.release(&[CORE_LEASE, LEASE]).await;
         let Some(Front { assembly, port: Some(Port { serving, peers }) }) = self.front else { return };
         peers.leave().await;
@@ -173,15 +211,15 @@ impl Server {
         let _ = serving.await;
     }
 
-    async fn answer_webhooks(&self) -> anyhow::Result<()> {
-        match &self.webhooks {
-            Some(webhooks) => webhooks.serve().await,
-            None => std::future::pending().await,
+    async fn answer_webhooks(&self) -> anyhow::Result<End> {
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.serve().await?;
         }
+        std::future::pending().await
     }
 
     /// What every replica does beside answering.
-    async fn attend(&self) -> anyhow::Result<()> {
+    async fn attend(&self) -> anyhow::Result<End> {
         let ready = async {
             if let Some(Front { assembly, port: Some(_) }) = &self.front {
                 assembly.gateway.wait_ready().await;
@@ -193,33 +231,32 @@ impl Server {
                     tracing::warn!(error = format!("{error:#}"), "drivers are not ready");
                 }
             }
-            println!("ready url={} kubeconfig={}", self.setup.url, self.setup.kubeconfig);
+            if self.setup.announces {
+                println!("ready url={} kubeconfig={}", self.setup.url, self.setup.kubeconfig);
+            }
         };
         let Some(Front { assembly, port: Some(port) }) = &self.front else {
             ready.await;
             return std::future::pending().await;
         };
-        tokio::join!(ready, assembly.gateway.run(), port.peers.run()).2
+        tokio::join!(ready, assembly.gateway.run(), port.peers.run()).2?;
+        std::future::pending().await
     }
 
     /// Waits until it is this replica's turn, and works as long as it is.
-    async fn work(&self) -> anyhow::Result<()> {
-        if self.front.is_none() {
-            return self.work_core(self.core()).await;
-        }
-        let mut tenure = self.electorate.run_for(LEASE);
+    async fn work(&self) -> anyhow::Result<End> {
+        let mut tenure = self.electorate.run_for(LEASE)?;
         tenure.won().await;
         tracing::info!("this replica does the work");
         tokio::select! {
-            ended = self.lead() => ended,
-            () = tenure.lost() => bail!("the lease {LEASE} is lost: another replica has taken over, or the cluster is not reached"),
-            why = self.somebody_else() => bail!("{why}"),
+            never = self.lead() => never,
+            () = tenure.lost() => Ok(End::LeaseLost(LEASE)),
         }
     }
 
-    /// Everything that one replica does for all.
-    async fn lead(&self) -> anyhow::Result<()> {
-        let Some(Front { assembly, port }) = &self.front else { return Ok(()) };
+    /// Everything that one replica does for all, but for Cluster API's part.
+    async fn lead(&self) -> anyhow::Result<End> {
+        let Some(Front { assembly, .. }) = &self.front else { return std::future::pending().await };
         for namespace in NAMESPACES {
             ensure_namespace(&self.client, namespace).await?;
         }
@@ -227,43 +264,27 @@ impl Server {
         if self.runs_core {
             capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
         }
-        let world = assembly.world().await?;
-        let dial: Arc<dyn Dial> = match port {
-            Some(_) => assembly.tunnels(),
-            // The gateway is elsewhere: what it offers everybody will do.
-            None => Arc::new(Direct),
-        };
-        let work = assembly.work(&world, dial);
-        let core = async {
-            match self.runs_core {
-                true => self.work_core(work.run_core()).await,
-                false => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            ended = core => ended,
-            () = work.run(&self.setup.groups) => Ok(()),
-            () = self.keep_webhooks() => Ok(()),
-        }
+        let world = self.world.get_or_try_init(|| assembly.world()).await?;
+        let work = assembly.work(world);
+        tokio::join!(work.run(&self.setup.groups), self.keep_webhooks());
+        std::future::pending().await
     }
 
-    /// Cluster API's part, once nobody else of us does it.
-    async fn work_core(&self, core: impl Future<Output = ()>) -> anyhow::Result<()> {
-        if !self.runs_core {
-            return std::future::pending().await;
-        }
-        let mut tenure = self.electorate.run_for(CORE_LEASE);
+    /// The same for Cluster API's part: a process may do nothing else.
+    async fn work_core(&self) -> anyhow::Result<End> {
+        let mut tenure = self.electorate.run_for(CORE_LEASE)?;
         tenure.won().await;
         tracing::info!("this process runs the Cluster API controllers");
         tokio::select! {
-            () = core => Ok(()),
-            () = tenure.lost() => bail!("the lease {CORE_LEASE} is lost: another process has taken over, or the cluster is not reached"),
-            why = self.somebody_else() => bail!("{why}"),
+            () = self.lead_core() => std::future::pending().await,
+            () = tenure.lost() => Ok(End::LeaseLost(CORE_LEASE)),
         }
     }
 
-    /// Cluster API's controllers alone: whoever runs nothing else brings nothing else.
-    async fn core(&self) {
+    async fn lead_core(&self) {
+        if let Some(Front { assembly, .. }) = &self.front {
+            return assembly.run_core().await;
+        }
         let caches = match &self.webhooks {
             Some(webhooks) => webhooks.caches.clone(),
             None => Caches::within(self.client.clone(), capi::entries, self.setup.only_namespace.clone()),
@@ -299,26 +320,23 @@ impl Server {
 impl Front {
     /// Begins to serve, if the gateway is among the groups. Writes the public URL into `url`.
     async fn start(
-        setup: Setup,
+        setup: &mut Setup,
         shared: &Shared,
         replica: &str,
         clock: &Arc<dyn Clock>,
         url: &mut String,
     ) -> anyhow::Result<Self> {
-        let serves = setup.runs(Group::Gateway);
-        let serving = setup.serving;
-        let listener = listen("--listen", serves.then_some(serving.listen)).await?;
-        let address = match &listener {
-            Some(listener) => listener.local_addr()?,
-            None => serving.listen,
-        };
+        let mut address = setup.runs(Group::Gateway).then_some(setup.serving.listen);
+        let listener = listen("--listen", &mut address).await?;
+        let address = address.unwrap_or(setup.serving.listen);
+        setup.serving.listen = address;
+        let serving = setup.serving.clone();
         *url = serving.server_url.unwrap_or_else(|| public_url(address));
-        let certificate: Certificate = serving.certificate;
-        let certificates =
-            certificate.certificates(Authorities::only(shared.authority.clone()), address, url, clock)?;
+        let authorities = Authorities::only(shared.authority.clone());
+        let certificates = serving.certificate.certificates(authorities, address, url, clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
         let book = Book::new(clock.clone(), Default::default());
-        let kubernetes = PassThrough::new(setup.config, book.clone())
+        let kubernetes = PassThrough::new(setup.config.clone(), book.clone())
             .context("cannot set up the way to the management cluster")?;
         let assembly = Assembly::new(Ground {
             client: setup.client.clone(),
@@ -326,16 +344,17 @@ impl Front {
             book,
             clock: clock.clone(),
             public: public.clone(),
-            directory: setup.directory,
+            directory: setup.directory.clone(),
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: setup.jobs,
+            has_tunnels: listener.is_some(),
         });
         let Some(listener) = listener else { return Ok(Front { assembly, port: None }) };
         let tls = certificates.server_config()?;
         let peers = Peers {
-            client: setup.client,
-            namespace: setup.namespace,
+            client: setup.client.clone(),
+            namespace: setup.namespace.clone(),
             clock: clock.clone(),
             hub: assembly.gateway.downstreams().hub().clone(),
             us: Identity { id: peers::lease_name(replica), token: shared.peer_token.clone() },
@@ -348,10 +367,13 @@ impl Front {
     }
 }
 
-async fn listen(flag: &str, address: Option<std::net::SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
+/// Listens, if there is an address. A port that was free is noted in it: it stays the same when a replica begins anew.
+async fn listen(flag: &str, address: &mut Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
     let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address).await;
-    listener.map(Some).with_context(|| format!("{flag}: cannot listen on {address}"))
+    let listener = TcpListener::bind(*address).await;
+    let listener = listener.with_context(|| format!("{flag}: cannot listen on {address}"))?;
+    *address = listener.local_addr()?;
+    Ok(Some(listener))
 }
 
 async fn ensure_namespace(client: &Client, name: &str) -> anyhow::Result<()> {

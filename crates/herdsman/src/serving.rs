@@ -13,7 +13,7 @@ use crate::embedded::{advertised, reachable};
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
 #[group(id = "serving")]
-pub(crate) struct Arguments {
+pub(crate) struct ServingArguments {
     /// Address and port to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443")]
     listen: SocketAddr,
@@ -41,6 +41,7 @@ pub(crate) struct Arguments {
 }
 
 /// The same, found good.
+#[derive(Clone)]
 pub(crate) struct Serving {
     pub(crate) listen: SocketAddr,
     pub(crate) server_url: Option<String>,
@@ -51,6 +52,7 @@ pub(crate) struct Serving {
 }
 
 /// Where the server's certificate comes from.
+#[derive(Clone)]
 pub(crate) enum Certificate {
     /// Our own authority issues one for what we know ourselves by, and for these.
     Issued(Vec<String>),
@@ -58,7 +60,7 @@ pub(crate) enum Certificate {
     Own { chain: String, key: String, ca: String },
 }
 
-impl Arguments {
+impl ServingArguments {
     /// Looks at everything once.
     pub(crate) fn checked(self) -> anyhow::Result<Serving> {
         Ok(Serving {

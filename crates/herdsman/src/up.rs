@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use crate::data_dir;
 use crate::embedded::{Options, Stop};
 use crate::product::{Address, Product, Setup};
-use crate::serving;
+use crate::serving::ServingArguments;
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIRECTORY", env = data_dir::VARIABLE)]
     data_dir: Option<PathBuf>,
     #[command(flatten)]
-    serving: serving::Arguments,
+    serving: ServingArguments,
     #[command(flatten)]
     options: Options,
 }

@@ -8,7 +8,6 @@ use clock::{Clock, SystemEntropy};
 use controllers::machine::Marked;
 use controllers::{ServerInfo, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
 use kit::Caches;
-use kit::access::Dial;
 use machine::Drivers;
 use tokio::sync::watch;
 
@@ -59,8 +58,8 @@ pub(crate) struct Parts {
     pub(crate) caches: Caches,
     /// The time.
     pub(crate) clock: Arc<dyn Clock>,
-    /// How clusters are reached.
-    pub(crate) dial: Arc<dyn Dial>,
+    /// The ways to clusters.
+    pub(crate) clusters: Arc<ClusterCache>,
     /// Our own end.
     pub(crate) server: watch::Receiver<ServerInfo>,
     /// Whether nodes can download the agent from us.
@@ -77,41 +76,27 @@ pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
 }
 
-/// What controllers do.
-pub(crate) struct Work {
-    parts: Parts,
-    clusters: Arc<ClusterCache>,
-}
+/// What our own controllers do.
+pub(crate) struct Work(pub(crate) Parts);
 
 impl Work {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let clusters =
-            ClusterCache::new(parts.caches.client().clone(), parts.dial.clone(), parts.clock.clone());
-        Work { parts, clusters }
-    }
-
     /// Drivers of our own.
     pub(crate) fn drivers(&self) -> &Drivers {
-        &self.parts.drivers
-    }
-
-    /// Runs Cluster API's controllers until the future is dropped.
-    pub(crate) async fn run_core(&self) {
-        core(self.parts.caches.clone(), self.parts.clock.clone(), self.clusters.clone(), None).await;
+        &self.0.drivers
     }
 
     /// Runs our own controllers of these groups until the future is dropped.
     pub(crate) async fn run(&self, groups: &[Group]) {
         let parts = controllers::Parts {
-            caches: self.parts.caches.clone(),
-            clock: self.parts.clock.clone(),
+            caches: self.0.caches.clone(),
+            clock: self.0.clock.clone(),
             entropy: Arc::new(Mutex::new(SystemEntropy)),
-            access: self.clusters.clone(),
-            server: self.parts.server.clone(),
-            waits: self.parts.waits.clone(),
+            access: self.0.clusters.clone(),
+            server: self.0.server.clone(),
+            waits: self.0.waits.clone(),
         };
         // Somebody else may run Cluster API's: what they find is looked for here all the same.
-        self.clusters.follow(&self.parts.caches);
+        self.0.clusters.follow(&self.0.caches);
         let on = |group: Group| groups.contains(&group);
         tokio::join!(
             when(on(Group::Provisioning), controllers::provisioning::run(parts.clone())),
@@ -130,20 +115,20 @@ impl Work {
         bootstrap::Installers {
             linux: gateway::assets::INSTALL.into(),
             windows: "".into(),
-            offers_agent: self.parts.offers_agent,
+            offers_agent: self.0.offers_agent,
         }
     }
 
     fn control_planes(&self) -> controlplane::Settings {
-        controlplane::Settings { waits: self.parts.waits.clone(), ..controlplane::Settings::default() }
+        controlplane::Settings { waits: self.0.waits.clone(), ..controlplane::Settings::default() }
     }
 
     fn machines(&self) -> controllers::machine::Settings {
-        let marked = match self.parts.jobs {
+        let marked = match self.0.jobs {
             Jobs::Alone => Marked::Nothing,
             Jobs::Local => Marked::All,
             Jobs::Cluster => {
-                Marked::Of(self.parts.drivers.all().map(|driver| driver.name().to_owned()).collect())
+                Marked::Of(self.0.drivers.all().map(|driver| driver.name().to_owned()).collect())
             }
         };
         controllers::machine::Settings {
@@ -155,20 +140,20 @@ impl Work {
 
     fn node_drivers(&self) -> drivers::Settings {
         drivers::Settings {
-            drivers: self.parts.drivers.clone(),
-            rancher_machine: self.parts.rancher_machine.clone(),
-            downloads: self.parts.directory.join("drivers"),
+            drivers: self.0.drivers.clone(),
+            rancher_machine: self.0.rancher_machine.clone(),
+            downloads: self.0.directory.join("drivers"),
             environment: environment(),
         }
     }
 
     fn jobs(&self) -> jobs::Settings {
         jobs::Settings {
-            directory: self.parts.directory.join("jobs"),
-            drivers: self.parts.drivers.clone(),
-            rancher_machine: self.parts.rancher_machine.clone(),
-            downloads: self.parts.directory.join("drivers"),
-            marked_only: self.parts.jobs != Jobs::Alone,
+            directory: self.0.directory.join("jobs"),
+            drivers: self.0.drivers.clone(),
+            rancher_machine: self.0.rancher_machine.clone(),
+            downloads: self.0.directory.join("drivers"),
+            marked_only: self.0.jobs != Jobs::Alone,
         }
     }
 }

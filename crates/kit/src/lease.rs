@@ -13,12 +13,12 @@ use tokio::sync::watch;
 
 use crate::write::code;
 
-/// How long a lease is good after its last renewal. With [`RETRY`] it is how long nobody works after a crash.
-pub const DURATION: Duration = Duration::from_secs(12);
+/// How long a lease is good after its last renewal. With twice [`RETRY`] it is how long nobody works after a crash: 15 s.
+pub const DURATION: Duration = Duration::from_secs(13);
 /// How long its holder tries to renew it before it gives up: well before others may take it.
-pub const RENEW_WITHIN: Duration = Duration::from_secs(8);
+pub const RENEW_WITHIN: Duration = Duration::from_secs(10);
 /// How often it is tried for or renewed.
-pub const RETRY: Duration = Duration::from_secs(2);
+pub const RETRY: Duration = Duration::from_secs(1);
 
 /// What is to be done about a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -51,6 +51,18 @@ impl Machines {
         self.patch(facts, turn, json!({"metadata": {"finalizers": all, "resourceVersion": version}})).await
     }
 
+    /// Whether the machine is gone or let go, by the server's own word: the cache may not have heard of its end yet.
+    pub(super) async fn is_released(&self, facts: &Facts) -> Result<bool, Error> {
+        let (client, resource) = (self.context.caches.client().clone(), self.kind.driver.machine_resource());
+        let api: Api<DynamicObject> = Api::namespaced_with(client, facts.object.namespace(), &resource);
+        let found = api.get_opt(facts.object.name()).await.map_err(|answer| {
+            let machine = identity(&facts.infra).to_string();
+            Error::Read { machine, answer: Box::new(answer) }
+        })?;
+        let same = |found: &DynamicObject| found.metadata.uid.as_deref() == Some(facts.object.uid());
+        Ok(!found.is_some_and(|found| same(&found) && is_ours(found.metadata.finalizers.as_ref())))
+    }
+
     pub(super) async fn label(&self, facts: &Facts, turn: &Turn, machine: &str) -> Result<(), Error> {
         self.patch(facts, turn, json!({"metadata": {"labels": {labels::CAPI_MACHINE_NAME: machine}}})).await
     }

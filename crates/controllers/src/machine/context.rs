@@ -45,6 +45,15 @@ pub enum Error {
         #[source]
         answer: Box<kube::Error>,
     },
+    /// The machine could not be asked for.
+    #[error("cannot read {machine}")]
+    Read {
+        /// Which machine.
+        machine: String,
+        /// The answer.
+        #[source]
+        answer: Box<kube::Error>,
+    },
     /// An object is not what its type says.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),

@@ -9,7 +9,7 @@ use kube::{Client, Config};
 
 use crate::beside::Mode;
 use crate::data_dir;
-use crate::serving::{self, Serving};
+use crate::serving::{Serving, ServingArguments};
 use crate::webhooks::Endpoint;
 use crate::work::{Group, Jobs};
 
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHO", default_value = "cluster")]
     jobs: Jobs,
     #[command(flatten)]
-    serving: serving::Arguments,
+    serving: ServingArguments,
     /// Serve admission and conversion webhooks here, and have the API server ask them; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     webhook_listen: Option<SocketAddr>,
@@ -76,6 +76,8 @@ pub(super) struct Setup {
     pub(super) directory: PathBuf,
     pub(super) only_namespace: Option<String>,
     pub(super) watch_filter: Option<String>,
+    /// Whether it was said that we serve.
+    pub(super) announced: bool,
 }
 
 impl Arguments {
@@ -115,6 +117,7 @@ impl Arguments {
             directory: self.data_dir.unwrap_or_else(|| data_dir::default().join("server")),
             only_namespace: self.namespace,
             watch_filter: self.watch_filter,
+            announced: false,
         })
     }
 }

@@ -8,7 +8,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::program::{client, client_of, herdsman, says};
+use crate::program::{client, client_of, herdsman};
 
 /// Generous: the machine may be doing something else.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -68,8 +68,8 @@ impl Management {
         let mut last = String::new();
         for _ in 0..WITHIN.as_millis() / 500 {
             let found = self.nodes(cluster).await;
-            let ready = self.get("provisioning.cattle.io", "v1", "clusters", cluster).await;
-            let ready = ready.is_some_and(|cluster| cluster["status"]["ready"] == true);
+            let described = herdsman(&self.kubeconfig, &["describe", cluster]).stdout;
+            let ready = described.starts_with(format!("cluster {cluster}  Ready").as_bytes());
             last = format!("ready: {ready}, nodes: {found:?}");
             if ready && found.len() == nodes && found.iter().all(|(_, ready)| *ready) {
                 return;
@@ -165,10 +165,5 @@ impl Management {
             }
         }
         left
-    }
-
-    /// What `herdsman describe` says of a cluster.
-    pub(crate) fn describe(&self, cluster: &str) -> String {
-        says(&self.kubeconfig, &["describe", cluster])
     }
 }
