@@ -129,8 +129,23 @@ fn from_installation_to_removal() {
     world.sh("echo '200 OK' > /srv/health");
     until_health(&world, &Health::Healthy);
 
+    // The tunnel runs from the moment that a plan has brought its configuration.
+    let tunnel = format!("{UNIT}-tunnel");
+    let state = format!("systemctl is-active {tunnel}.path {tunnel}.service || true");
+    assert_eq!(world.sh(&state), "active\ninactive\n");
+    let config = format!("serverUrl: {}\n", world.registration.url());
+    let files = vec![file("/etc/rancher/agent/tunnel.yaml", &config, "0600")];
+    world.deliver(Plan { files, ..Plan::default() });
+    world.until_applied();
+    world.until_on_machine("the tunnel runs", &format!("systemctl is-active {tunnel}.service"));
+    world.until_on_machine(
+        "it says what it waits for",
+        &format!("journalctl -u {tunnel} | grep clusterTokenFile"),
+    );
+
     world.sh("sh /usr/local/bin/rancher-system-agent-uninstall.sh");
     assert_eq!(world.sh(&format!("systemctl is-active {UNIT} || true")), "inactive\n");
+    assert_eq!(world.sh(&state), "inactive\ninactive\n");
     world.sh("systemctl disable --now answer.socket; rm /etc/systemd/system/answer* /usr/local/bin/answer");
     let after = world.sh("find /usr/local /etc/systemd/system /etc/rancher /opt | sort");
     assert_eq!(before, after);

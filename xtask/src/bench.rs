@@ -4,9 +4,11 @@ mod agent;
 mod apiserver;
 mod capi;
 mod figure;
+mod fleet;
 mod kubernetes;
 mod load;
 mod planner;
+mod provisioning;
 mod tunnel;
 
 use anyhow::bail;
@@ -36,7 +38,7 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 7] = [
+const BENCHMARKS: [Benchmark; 10] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
@@ -44,6 +46,9 @@ const BENCHMARKS: [Benchmark; 7] = [
     Benchmark { name: "tunnel", run: tunnel::run },
     Benchmark { name: "planner", run: planner::run },
     Benchmark { name: "capi", run: capi::run },
+    Benchmark { name: "provisioning", run: provisioning::run },
+    Benchmark { name: "fleet", run: fleet::converge },
+    Benchmark { name: "idle", run: fleet::idle },
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

@@ -186,6 +186,7 @@ fn agent(server: &Server, roots: &Path, number: usize) -> Result<Remote, Box<dyn
         applier: Arc::new(Applier::new(machine, &config)),
         journal: Journal::open(&root, &config.state_directory)?,
         observer: Arc::new(Unobserved),
+        authority: None,
     })
 }
 

@@ -14,6 +14,9 @@ SERVICE=rancher-system-agent
 UNIT_DIR=/etc/systemd/system
 UNIT_FILE=${UNIT_DIR}/${SERVICE}.service
 ENV_FILE=${UNIT_DIR}/${SERVICE}.env
+# Beside it, on machines whose plan brings what it needs: the way through which the server reaches the cluster.
+TUNNEL=${SERVICE}-tunnel
+TUNNEL_CONFIG=/etc/rancher/agent/tunnel.yaml
 DEFAULT_PREFIX=/usr/local
 FALLBACK_PREFIX=/opt/rancher-system-agent
 
@@ -29,18 +32,9 @@ MAX_APPLY_CHECKS=59
 
 SCRATCH='' PENDING_FILE='' NEW_FILES='' STOPPED=false
 
-info() {
-    printf '[INFO]  %s\n' "$*"
-}
-
-warn() {
-    printf '[WARN]  %s\n' "$*" >&2
-}
-
-fatal() {
-    printf '[FATAL] %s\n' "$*" >&2
-    exit 1
-}
+info() { printf '[INFO]  %s\n' "$*"; }
+warn() { printf '[WARN]  %s\n' "$*" >&2; }
+fatal() { printf '[FATAL] %s\n' "$*" >&2 && exit 1; }
 
 # Leaves nothing behind, whatever happened: no half-written file, no file that makes the agent wait for us.
 clean_up() {
@@ -59,19 +53,12 @@ clean_up() {
     exit "${code}"
 }
 
-lower() {
-    printf '%s' "$1" | tr '[:upper:]' '[:lower:]'
-}
-
-has() {
-    command -v "$1" >/dev/null 2>&1
-}
+lower() { printf '%s' "$1" | tr '[:upper:]' '[:lower:]'; }
+has() { command -v "$1" >/dev/null 2>&1; }
 
 # ---- what is asked for
 
-need_value() {
-    [ "$2" -ge 2 ] || fatal "$1 needs a value"
-}
+need_value() { [ "$2" -ge 2 ] || fatal "$1 needs a value"; }
 
 parse_arguments() {
     while [ $# -gt 0 ]; do
@@ -162,23 +149,14 @@ settle_modes() {
 }
 
 # Whether a directory takes a new file.
-is_writable() {
-    (: >"$1/.herdsman-write-test") 2>/dev/null && rm -f "$1/.herdsman-write-test"
-}
-
-is_mount_point() {
-    grep -q -F " $1 " /proc/self/mounts 2>/dev/null
-}
+is_writable() { (: >"$1/.herdsman-write-test") 2>/dev/null && rm -f "$1/.herdsman-write-test"; }
+is_mount_point() { grep -q -F " $1 " /proc/self/mounts 2>/dev/null; }
 
 # A file system that is put together anew, or not written to, at an update is no place for us.
-default_prefix_is_unsuitable() {
-    is_mount_point "${DEFAULT_PREFIX}" || ! is_writable "${DEFAULT_PREFIX}"
-}
+default_prefix_is_unsuitable() { is_mount_point "${DEFAULT_PREFIX}" || ! is_writable "${DEFAULT_PREFIX}"; }
 
 # Inside of transactional-update: what is in /var, /opt and /usr/local is not part of the snapshot.
-is_transactional_update() {
-    [ -x /usr/sbin/transactional-update ] && is_writable /
-}
+is_transactional_update() { [ -x /usr/sbin/transactional-update ] && is_writable /; }
 
 settle_places() {
     [ -d "${DEFAULT_PREFIX}" ] || mkdir -p "${DEFAULT_PREFIX}" 2>/dev/null || true
@@ -712,6 +690,25 @@ ExecStart=${BINARY} sentinel
 EOF
 }
 
+# Rancher's agent has no tunnel.
+has_tunnel() { "${BINARY}" help 2>/dev/null | grep -q '^  tunnel '; }
+
+# The agent's own unit with another command. It is started as soon as a plan has written its configuration, and at every
+# boot from then on.
+write_tunnel_units() {
+    sed -e 's/^Description=.*/Description=Tunnel of the Rancher System Agent/' -e '/^\[Install\]/,/^$/d' \
+        -e "s|^Environment=CATTLE_AGENT_CONFIG=.*|Environment=CATTLE_TUNNEL_CONFIG=${TUNNEL_CONFIG}|" \
+        -e "s|^ExecStart=.*|ExecStart=${BINARY} tunnel|" "${UNIT_FILE}" | write_file "${UNIT_DIR}/${TUNNEL}.service" 0644
+    write_file "${UNIT_DIR}/${TUNNEL}.path" 0644 <<EOF
+[Unit]
+Description=Tunnel of the Rancher System Agent, once there is a cluster
+[Path]
+PathExists=${TUNNEL_CONFIG}
+[Install]
+WantedBy=multi-user.target
+EOF
+}
+
 write_environment() {
     {
         for name in HTTP_PROXY HTTPS_PROXY NO_PROXY; do
@@ -744,6 +741,7 @@ put_in_place() {
     fi
     write_config
     write_unit
+    ! has_tunnel || write_tunnel_units
     write_environment
     if has restorecon; then
         # The labels that the policy has for these places; without SELinux this does nothing.
@@ -757,6 +755,11 @@ start_service() {
     systemctl enable "${SERVICE}" || fatal "systemd does not enable ${SERVICE}; \`systemctl status ${SERVICE}\` tells why"
     systemctl restart "${SERVICE}" || fatal "systemd does not start ${SERVICE}; \`journalctl -u ${SERVICE}\` tells why"
     STOPPED=false
+    if has_tunnel; then
+        systemctl enable --now "${TUNNEL}.path" || fatal "systemd does not start ${TUNNEL}.path"
+        # One that runs is of the binary before.
+        systemctl try-restart "${TUNNEL}.service" || warn "${TUNNEL} was not restarted"
+    fi
 }
 
 main() {
@@ -773,9 +776,7 @@ main() {
     export_proxies
 
     trap clean_up EXIT
-    trap 'exit 129' HUP
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
+    trap 'exit 129' HUP && trap 'exit 130' INT && trap 'exit 143' TERM
     SCRATCH=$(mktemp -d) || fatal "cannot make a temporary directory"
 
     make_directories

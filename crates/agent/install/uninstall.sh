@@ -7,6 +7,7 @@
 set -eu
 
 SERVICE=rancher-system-agent
+TUNNEL=${SERVICE}-tunnel
 UNIT_DIR=/etc/systemd/system
 DEFAULT_PREFIX=/usr/local
 FALLBACK_PREFIX=/opt/rancher-system-agent
@@ -62,7 +63,13 @@ main() {
 
     tell_systemd stop "${SERVICE}"
     tell_systemd disable "${SERVICE}"
+    # The path first: it would start the service again.
+    tell_systemd stop "${TUNNEL}.path"
+    tell_systemd stop "${TUNNEL}.service"
+    tell_systemd disable "${TUNNEL}.path"
     rm -f "${UNIT_DIR}/${SERVICE}.service" "${UNIT_DIR}/${SERVICE}.env"
+    rm -f "${UNIT_DIR}/${TUNNEL}.service" "${UNIT_DIR}/${TUNNEL}.path"
+    rm -f /etc/rancher/agent/tunnel.yaml /etc/rancher/agent/tunnel-token /etc/rancher/agent/tunnel-ca.crt
     tell_systemd daemon-reload
     tell_systemd reset-failed "${SERVICE}"
     remove_directory "${var_dir}"

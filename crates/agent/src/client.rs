@@ -1,6 +1,6 @@
 //! Requests to the Kubernetes API: plain HTTP/1.1, no more than an agent needs.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -60,7 +60,7 @@ impl Error {
 
 /// A client for one server.
 pub struct Client {
-    connect: Arc<dyn Connect>,
+    way: std::sync::Mutex<Arc<dyn Connect>>,
     host: String,
     prefix: String,
     authorization: Option<HeaderValue>,
@@ -85,7 +85,7 @@ impl Client {
             Ok::<_, Error>(value)
         });
         Ok(Client {
-            connect,
+            way: std::sync::Mutex::new(connect),
             host: address.authority().map(|authority| authority.as_str().to_owned()).unwrap_or_default(),
             prefix: address.path().trim_end_matches('/').to_owned(),
             authorization: authorization.transpose()?,
@@ -149,8 +149,30 @@ impl Client {
         tokio::time::timeout(PATIENCE, begin).await.unwrap_or(Err(Error::Timeout))
     }
 
+    /// Has the server make something of a document; gives what it made.
+    pub(crate) async fn post(&self, path: &str, document: &Value) -> Result<Value, Error> {
+        self.document(Method::POST, path, Some(document)).await
+    }
+
+    /// The same client on another way.
+    pub(crate) fn by(&self, way: Arc<dyn Connect>) -> Self {
+        Client {
+            way: std::sync::Mutex::new(way),
+            host: self.host.clone(),
+            prefix: self.prefix.clone(),
+            authorization: self.authorization.clone(),
+            idle: Mutex::new(None),
+        }
+    }
+
+    /// From now on new connections take another way. Those that are open stay.
+    pub(crate) fn change_way(&self, way: Arc<dyn Connect>) {
+        *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
+    }
+
     async fn open(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
-        let stream = self.connect.connect().await?;
+        let way = self.way.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stream = way.connect().await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // It ends with the sender.
         tokio::spawn(async move {

@@ -8,15 +8,17 @@
 //! | module | what |
 //! |---|---|
 //! | [`config`], [`kubeconfig`] | what the installer says |
-//! | [`connect`], [`client`], [`watch`], [`object`], [`start`] | the way to the API, and the Secret there |
+//! | [`connect`], [`client`], [`watch`], [`object`], [`start`], [`authority`] | the way to the API, and the Secret there |
 //! | [`machine`], [`linux`], [`registry`] | the machine, and the real one with its images |
 //! | [`disk`], [`files`], [`capture`], [`apply`], [`probes`] | what is done to it |
 //! | [`remote`], [`local`] | the loops: the Secret, the directory of plans |
 //! | [`tunnel`](mod@tunnel) | the cluster that the machine is part of, for the server |
+//! | [`moved`] | another server |
 //! | [`journal`], [`update`] | what has to survive the process; a binary that replaces ours |
 //! | [`cli`], [`daemon`], [`log`] | the command |
 
 pub mod apply;
+pub mod authority;
 pub mod capture;
 pub mod cli;
 pub mod client;
@@ -32,6 +34,7 @@ pub mod linux;
 pub mod local;
 pub mod log;
 pub mod machine;
+pub mod moved;
 pub mod object;
 pub mod probes;
 pub mod registry;

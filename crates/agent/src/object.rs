@@ -64,6 +64,27 @@ impl Object {
         self.metadata("resourceVersion")
     }
 
+    /// An annotation.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.document.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    }
+
+    /// The whole Secret without an annotation, to be sent.
+    pub fn without(&self, annotation: &str) -> Value {
+        let mut value = self.with(&Changes::new());
+        if let Some(all) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+            all.remove(annotation);
+        }
+        value
+    }
+
+    /// The whole Secret with an annotation, to be sent.
+    pub fn annotated(&self, name: &str, value: &str) -> Value {
+        let mut document = self.with(&Changes::new());
+        document["metadata"]["annotations"][name] = value.into();
+        document
+    }
+
     /// As the decisions want it.
     pub fn seen(&self, source: Source) -> Seen {
         Seen {

@@ -71,6 +71,12 @@ pub async fn client(config: &Kubeconfig, strict: bool, machine: &Machine) -> Res
 }
 
 fn build(config: &Kubeconfig, trust: &Trust, machine: &Machine) -> Result<Client, Error> {
+    let network = network(config, trust, machine)?;
+    Client::new(Arc::new(network), &config.server, config.token.as_deref()).map_err(Error::Client)
+}
+
+/// The way to the server, as far as whom it trusts answers there.
+pub(crate) fn network(config: &Kubeconfig, trust: &Trust, machine: &Machine) -> Result<Network, Error> {
     let tls = match config.is_tls() {
         true => Some(Arc::new(tls::config(trust, config.identity.as_ref())?)),
         false => None,
@@ -80,7 +86,7 @@ fn build(config: &Kubeconfig, trust: &Trust, machine: &Machine) -> Result<Client
         Some(proxy) => Some(Proxy::parse(proxy)?),
         None => Proxies::from_variables(|name| machine.variable(name)).for_server(&config.server)?,
     };
-    let network = match proxy {
+    Ok(match proxy {
         None => network,
         Some(proxy) => {
             let tls = match proxy.tls {
@@ -89,6 +95,5 @@ fn build(config: &Kubeconfig, trust: &Trust, machine: &Machine) -> Result<Client
             };
             network.through(proxy, tls)
         }
-    };
-    Client::new(Arc::new(network), &config.server, config.token.as_deref()).map_err(Error::Client)
+    })
 }

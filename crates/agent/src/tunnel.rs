@@ -4,6 +4,7 @@
 //! What the session says is read anew for each one: tokens are replaced, and files of a cluster that does not run yet
 //! are waited for.
 
+mod account;
 mod authority;
 mod config;
 
@@ -33,6 +34,9 @@ pub enum Error {
     /// What the session says.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The cluster gives no token.
+    #[error("clusterKubeconfig")]
+    Account(#[from] account::Error),
     /// Its authority.
     #[error("caFile")]
     Tls(#[from] tls::Error),
@@ -41,17 +45,18 @@ pub enum Error {
     Proxy(#[from] proxy::Error),
 }
 
-/// Keeps a session for ever.
+/// Keeps a session for ever. What it is about is loaded anew for each one: the server may have moved.
 ///
 /// # Errors
-/// If it can never come about.
+/// If the first one can never come about.
 pub async fn run(
-    config: Config,
+    load: impl Fn() -> Result<Config, ConfigError>,
     environment: &[(String, String)],
     clock: Arc<dyn Clock>,
     entropy: impl Fn() -> Box<dyn Entropy>,
 ) -> Result<std::convert::Infallible, Error> {
-    let server = config.server()?;
+    let mut config = load()?;
+    let mut server = config.server()?;
     let mut client = Client {
         transport: Arc::new(ToServer::new(&config, &server, environment)?),
         handler: Arc::new(Forward::new(config.gate(), Around)),
@@ -63,11 +68,16 @@ pub async fn run(
     let mut registered = config.registered;
     loop {
         let began = clock.monotonic();
-        match config.hello(&server, registered) {
-            Err(error) => {
+        // Whom to trust is read anew as well: the server may have another authority by now.
+        let transport = ToServer::new(&config, &server, environment);
+        let hello =
+            async { Ok((transport?, config.hello(&server, registered, account::token(&config).await?)?)) };
+        match hello.await {
+            Err::<_, Error>(error) => {
                 tracing::warn!(error = %crate::chain(&error), "there is nothing to offer the server yet")
             }
-            Ok(hello) => {
+            Ok((way, hello)) => {
+                client.transport = Arc::new(way);
                 tracing::info!(url = %hello.url, "connecting");
                 let mut connected = |progress: Progress<'_>| {
                     if let Progress::Connected(_) = progress {
@@ -85,6 +95,11 @@ pub async fn run(
         let pause = backoff.next(clock.monotonic().since(began), chance.as_mut());
         tracing::info!(retry_in = ?pause, "trying again");
         tokio::time::sleep(pause).await;
+        let Ok(found) = load() else { continue };
+        if let Ok(there) = found.server() {
+            client.handler = Arc::new(Forward::new(found.gate(), Around));
+            (config, server) = (found, there);
+        }
     }
 }
 

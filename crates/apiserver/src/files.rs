@@ -78,6 +78,14 @@ pub fn replace_secret(path: &Path, content: &[u8]) -> Result<(), Error> {
     replace(path, content, Mode::Secret)
 }
 
+/// Puts something in a file that everybody may read, in the place of what may be there.
+///
+/// # Errors
+/// If it cannot be written; what was there is then still there.
+pub fn replace_public(path: &Path, content: &[u8]) -> Result<(), Error> {
+    replace(path, content, Mode::Public)
+}
+
 fn write_beside(path: &Path, content: &[u8], mode: Mode) -> Result<PathBuf, Error> {
     let temporary = path.with_added_extension("new");
     // One that a crash has left may be readable for others.

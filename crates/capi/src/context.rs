@@ -1,5 +1,6 @@
 //! What all controllers here work with.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -211,9 +212,23 @@ pub(crate) struct Context {
     pub(crate) node_grace: SignedDuration,
     definitions: Arc<Cache>,
     watch_filter: Option<String>,
+    /// Machines, by their UIDs, whose Nodes could not be deleted, and since when.
+    nodes_tried: Mutex<BTreeMap<String, Timestamp>>,
 }
 
 impl Context {
+    /// When a Machine's Node could not be deleted for the first time: now, unless it is known. A process that starts anew
+    /// tries for longer.
+    pub(crate) fn node_tried(&self, machine: &str, now: Timestamp) -> Timestamp {
+        let mut tried = self.nodes_tried.lock().unwrap_or_else(PoisonError::into_inner);
+        *tried.entry(machine.to_owned()).or_insert(now)
+    }
+
+    /// A Machine is gone.
+    pub(crate) fn forget_node(&self, machine: &str) {
+        self.nodes_tried.lock().unwrap_or_else(PoisonError::into_inner).remove(machine);
+    }
+
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
         let Parts { caches, clock, entropy, access, paces, watch_filter } = parts;
         let queue = |pace| Arc::new(Queue::new(clock.clone(), pace));
@@ -235,6 +250,7 @@ impl Context {
             checks: caches.of(&KindId::of::<MachineHealthCheck>()),
             rules: caches.of(&KindId::of::<MachineDrainRule>()),
             definitions: caches.of_cluster(&index::definitions(), index::trim_definition),
+            nodes_tried: Mutex::default(),
             caches,
             clock,
             entropy,

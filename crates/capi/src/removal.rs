@@ -72,6 +72,8 @@ pub struct Remains {
     pub node_deleted: bool,
     /// The Node was to be deleted just now, and that failed.
     pub node_stays: bool,
+    /// When that failed for the first time: from then on it is tried for so long and no longer.
+    pub node_tried: Option<Timestamp>,
 }
 
 /// The next step.
@@ -144,7 +146,7 @@ pub fn next(machine: &Machine, node_goes: bool, remains: Remains, now: Timestamp
         return Step::DeleteBootstrap;
     }
     // It is tried at least once, however long all else has taken.
-    let given_up = remains.node_stays && node_deletion_over(machine, now);
+    let given_up = remains.node_stays && over(remains.node_tried, Some(node_deletion_seconds(machine)), now);
     if node_goes && !remains.node_deleted && !given_up {
         return Step::DeleteNode;
     }
@@ -161,14 +163,14 @@ fn until(began: Timestamp, seconds: i32) -> Timestamp {
     began.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
 }
 
-/// Whether deletion of the Node is given up.
-fn node_deletion_over(machine: &Machine, now: Timestamp) -> bool {
-    let seconds = machine.spec.deletion.node_deletion_timeout_seconds.unwrap_or(NODE_DELETION_SECONDS);
-    over(machine.metadata.deletion_timestamp.as_ref().map(|time| time.0), Some(seconds), now)
+/// For how long deletion of the Node is tried. Upstream counts from the deletion of the Machine; by the time that its
+/// server is gone that is over, and one failed request would leave the Node for ever.
+fn node_deletion_seconds(machine: &Machine) -> i32 {
+    machine.spec.deletion.node_deletion_timeout_seconds.unwrap_or(NODE_DELETION_SECONDS)
 }
 
 /// When a running step is given up by itself, so that somebody looks again then.
-pub fn deadline(machine: &Machine, step: &Step) -> Option<Timestamp> {
+pub fn deadline(machine: &Machine, step: &Step, remains: Remains) -> Option<Timestamp> {
     let progress = machine.status.as_ref()?.deletion.as_ref();
     let deletion = &machine.spec.deletion;
     let (began, seconds) = match step {
@@ -177,10 +179,7 @@ pub fn deadline(machine: &Machine, step: &Step) -> Option<Timestamp> {
             progress?.wait_for_node_volume_detach_start_time.as_ref()?.0,
             deletion.node_volume_detach_timeout_seconds?,
         ),
-        Step::DeleteNode => {
-            let seconds = deletion.node_deletion_timeout_seconds.unwrap_or(NODE_DELETION_SECONDS);
-            (machine.metadata.deletion_timestamp.as_ref()?.0, seconds)
-        }
+        Step::DeleteNode => (remains.node_tried?, node_deletion_seconds(machine)),
         _ => return None,
     };
     (seconds > 0).then(|| until(began, seconds))
@@ -258,8 +257,11 @@ mod tests {
         assert_eq!(step(&waited, true, there), Step::DeleteInfrastructure);
         let seconds =
             |seconds: i32| machine(json!({}), json!({"nodeDeletionTimeoutSeconds": seconds}), json!({}));
-        let stays = Remains { node_stays: true, ..Remains::default() };
+        let tried = Some("2026-01-01T00:59:55Z".parse().unwrap());
+        let stays = Remains { node_stays: true, node_tried: tried, ..Remains::default() };
         assert_eq!(step(&seconds(5), true, stays), Step::Finish);
+        let just_now = Remains { node_tried: Some(NOW.parse().unwrap()), ..stays };
+        assert_eq!(step(&seconds(5), true, just_now), Step::DeleteNode, "the time counts from the first try");
         assert_eq!(step(&seconds(10), true, stays), Step::DeleteNode);
         assert_eq!(step(&seconds(0), true, stays), Step::DeleteNode);
         assert_eq!(step(&seconds(5), true, Remains::default()), Step::DeleteNode, "not tried yet");
@@ -305,8 +307,10 @@ mod tests {
             json!({"nodeDrainTimeoutSeconds": 60}),
             json!({"nodeDrainStartTime": "2026-01-01T00:59:00Z"}),
         );
-        assert_eq!(deadline(&drain, &Step::Drain), Some(NOW.parse().unwrap()));
-        assert_eq!(deadline(&drain, &Step::DeleteNode), Some("2026-01-01T01:00:05Z".parse().unwrap()));
-        assert_eq!(deadline(&drain, &Step::DeleteInfrastructure), None);
+        let remains = Remains { node_tried: Some(NOW.parse().unwrap()), ..Remains::default() };
+        assert_eq!(deadline(&drain, &Step::Drain, remains), Some(NOW.parse().unwrap()));
+        let after = Some("2026-01-01T01:00:10Z".parse().unwrap());
+        assert_eq!(deadline(&drain, &Step::DeleteNode, remains), after);
+        assert_eq!(deadline(&drain, &Step::DeleteInfrastructure, remains), None);
     }
 }

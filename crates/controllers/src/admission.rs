@@ -33,6 +33,13 @@ pub struct Asker {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+impl Asker {
+    /// Whether they may do everything.
+    pub(crate) fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == kubeapi::authn::MASTERS)
+    }
+}
+
 /// A write.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::Parts;
 use context::Context;
 
-pub use context::Error;
+pub use crate::error::Error;
 
 /// How many objects are looked at at a time.
 const AT_A_TIME: usize = 50;

@@ -7,33 +7,19 @@ use ::provisioning::infrastructure::{Infrastructure, decide};
 use api::capi::v1beta2::Cluster;
 use api::rke::v1::{RKECluster, RKEControlPlane};
 use kit::events::Events;
-use kit::object::Unreadable;
 use kit::runner::Controller;
 use kit::{Cache, Ended, Key, KindId, Object, Pace, Queue, Turn, owners};
 use serde_json::json;
 
 use crate::Parts;
-use crate::objects::{self, Objects, listen};
+pub use crate::error::Error;
+use crate::objects::{Objects, listen};
 use crate::waits::Told;
 
 /// Under which name this group writes.
 const MANAGER: &str = "herdsman-infrastructure";
 /// How many objects are looked at at a time.
 const AT_A_TIME: usize = 50;
-
-/// Why a look failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Something was not done.
-    #[error(transparent)]
-    Objects(#[from] objects::Error),
-    /// A write failed.
-    #[error(transparent)]
-    Write(#[from] kit::write::Error),
-    /// An object is not what its type says.
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-}
 
 struct Context {
     objects: Objects,
@@ -55,7 +41,7 @@ pub async fn run(parts: Parts) {
         clusters: objects.of::<Cluster>(),
         control_planes: objects.of::<RKEControlPlane>(),
         events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
-        told: Told::default(),
+        told: Told::new("infrastructure", &parts),
         queue: Arc::new(Queue::new(parts.clock.clone(), pace)),
         objects,
     });
@@ -75,6 +61,10 @@ impl Controller for Infrastructures {
 
     fn name(&self) -> &'static str {
         "infrastructure cluster"
+    }
+
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.infrastructure.get(key)
     }
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {

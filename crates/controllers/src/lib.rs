@@ -18,6 +18,7 @@ pub mod bootstrap;
 pub mod controlplane;
 pub mod custom;
 pub mod drivers;
+mod error;
 pub mod infrastructure;
 pub mod jobs;
 pub mod machine;
@@ -49,6 +50,8 @@ pub struct Parts {
     pub access: SharedAccess,
     /// Our own end, as nodes and users see it. It may change while we run.
     pub server: watch::Receiver<ServerInfo>,
+    /// Counts what is waited for; see [`controlplane::WaitsCollector`].
+    pub waits: Arc<controlplane::Waits>,
 }
 
 impl std::fmt::Debug for Parts {

@@ -9,12 +9,13 @@ mod installation;
 mod view;
 mod wiring;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::catalogue::finalizers::MACHINE_PROVISION_REMOVE;
 use kit::{Controller, Ended, Key, Turn};
+use provisioning::Wait;
 use provisioning::machine::{Create, Policy, Remove, create, remove};
 use tokio::task::JoinSet;
 
@@ -25,6 +26,8 @@ use gather::Facts;
 
 /// How many machines of a kind are looked at at a time.
 const AT_A_TIME: usize = 100;
+/// Under which name waits are counted.
+const GROUP: &str = "machine";
 
 /// What is asked for beside what settings in the API say.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +36,31 @@ pub struct Settings {
     pub policy: Policy,
     /// Our own environment: what the setting `whitelist-envvars` names of it, drivers get.
     pub environment: BTreeMap<String, String>,
+    /// Which Jobs are marked as ours, so that Kubernetes' own controller leaves them to us.
+    pub marked: Marked,
+}
+
+/// Jobs that are marked with [`jobs::MANAGED_BY`](crate::jobs::MANAGED_BY).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Marked {
+    /// None: nobody but us runs Jobs here, or we run none.
+    #[default]
+    Nothing,
+    /// Those of these drivers.
+    Of(BTreeSet<String>),
+    /// All.
+    All,
+}
+
+impl Marked {
+    /// Whether Jobs of a driver are marked.
+    pub fn marks(&self, driver: &str) -> bool {
+        match self {
+            Marked::Nothing => false,
+            Marked::Of(drivers) => drivers.contains(driver),
+            Marked::All => true,
+        }
+    }
 }
 
 /// Looks after the machines of all drivers until the future is dropped.
@@ -61,8 +89,15 @@ impl Controller for Machines {
         "machine"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.kind.cache.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
-        let Some(object) = self.kind.cache.get(key) else { return Ok(Ended::Gone) };
+        let Some(object) = self.kind.cache.get(key) else {
+            self.context.waits.set(GROUP, key, Vec::new());
+            return Ok(Ended::Gone);
+        };
         let facts = gather::facts(&self.context, &self.kind, object)?;
         let finalized = facts.has_finalizer();
         match facts.object.deleting() {
@@ -79,6 +114,7 @@ impl Machines {
     async fn create(&self, facts: &Facts, turn: &Turn) -> Result<Ended, Error> {
         let step = create(&facts.to_create());
         tracing::debug!(machine = %facts.object.key(), ?step, "a server");
+        self.count(facts, step.wait());
         match step {
             Create::Wait(wait) => {
                 self.write_status(facts, turn, facts.waiting(&wait)).await?;
@@ -111,6 +147,7 @@ impl Machines {
     async fn remove(&self, facts: &Facts, turn: &Turn) -> Result<Ended, Error> {
         let step = remove(&facts.to_remove());
         tracing::debug!(machine = %facts.object.key(), ?step, "a server goes");
+        self.count(facts, step.wait());
         match step {
             Remove::Release => self.release(facts, turn).await?,
             Remove::Prune => {
@@ -130,6 +167,12 @@ impl Machines {
             }
         }
         Ok(Ended::Well)
+    }
+
+    /// What the machine waits for now, for the metric.
+    fn count(&self, facts: &Facts, wait: Option<&Wait>) {
+        let codes = wait.map(|wait| wait.code.as_str());
+        self.context.waits.set(GROUP, &facts.object.key(), codes.into_iter().collect());
     }
 
     fn again_at(&self, until: jiff::Timestamp) -> Ended {

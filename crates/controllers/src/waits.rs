@@ -1,17 +1,29 @@
 //! Waits become events: each once, as long as it lasts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kit::events::{Events, Severity};
 use kit::{Key, KindId, Object};
 use provisioning::{Code, Wait};
 
+use crate::Parts;
+use crate::controlplane::Waits;
+
 /// What was told of which object, so that a wait whose words change (minutes, counts) is not told again.
-#[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<BTreeMap<Key, BTreeSet<(Code, String)>>>);
+#[derive(Debug)]
+pub(crate) struct Told {
+    group: &'static str,
+    counted: Arc<Waits>,
+    told: Mutex<BTreeMap<Key, BTreeSet<(Code, String)>>>,
+}
 
 impl Told {
+    /// What a group of controllers tells; its waits are counted with everybody's.
+    pub(crate) fn new(group: &'static str, parts: &Parts) -> Self {
+        Told { group, counted: parts.waits.clone(), told: Mutex::default() }
+    }
+
     /// Tells of the waits that were not there at the last look.
     pub(crate) async fn tell(&self, events: &Events, kind: &KindId, object: &Object, waits: &[Wait]) {
         for wait in self.news(&object.key(), waits) {
@@ -26,13 +38,15 @@ impl Told {
 
     /// The object is gone.
     pub(crate) fn forget(&self, key: &Key) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.counted.set(self.group, key, Vec::new());
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
     fn news<'a>(&self, key: &Key, waits: &'a [Wait]) -> Vec<&'a Wait> {
         let now: BTreeSet<(Code, String)> =
             waits.iter().map(|wait| (wait.code, wait.subject.clone())).collect();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.counted.set(self.group, key, waits.iter().map(|wait| wait.code.as_str()).collect());
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let before = told.insert(key.clone(), now).unwrap_or_default();
         waits.iter().filter(|wait| !before.contains(&(wait.code, wait.subject.clone()))).collect()
     }
@@ -60,14 +74,17 @@ mod tests {
 
     #[test]
     fn a_wait_is_news_once_until_it_was_gone() {
-        let told = Told::default();
+        let counted: Arc<Waits> = Arc::default();
+        let told = Told { group: "x", counted: counted.clone(), told: Mutex::default() };
         let key = Key::new("n", "c");
         let minutes = |minutes| {
             [Wait::new(Code::NodeNotRegistered, "Machine n/m", format!("since {minutes} minutes"), "look")]
         };
         assert_eq!(told.news(&key, &minutes(10)).len(), 1);
         assert_eq!(told.news(&key, &minutes(11)).len(), 0, "other words, the same wait");
+        assert_eq!(counted.counts()[Code::NodeNotRegistered.as_str()], 1);
         assert_eq!(told.news(&key, &[]).len(), 0);
+        assert!(counted.counts().is_empty());
         assert_eq!(told.news(&key, &minutes(1)).len(), 1, "it came back");
     }
 }

@@ -1,6 +1,7 @@
 //! Every decoder of outside bytes as a function of bytes: it must not panic, overflow a stack or run away, whatever it
 //! is given. `fuzz/` has a fuzz target for each; the tests here give them what is known to be nasty, and random bytes.
 
+mod machine;
 mod pure;
 mod server;
 mod tunnel;
@@ -24,7 +25,7 @@ macro_rules! target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 26] = [
     target!("accept", pure::accept),
     target!("admission_answer", pure::admission_answer),
     target!("cel", pure::cel),
@@ -48,6 +49,9 @@ pub const TARGETS: [Target; 23] = [
     target!("jwt", server::jwt),
     target!("tunnel_message", tunnel::message),
     target!("tunnel_session", tunnel::session),
+    target!("gob", machine::gob),
+    target!("machine_archive", machine::archive),
+    target!("driver_download", machine::download),
 ];
 
 /// The target of this name.

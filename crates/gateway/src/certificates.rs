@@ -148,6 +148,25 @@ impl Certificates {
         Ok(())
     }
 
+    /// From now on these authorities issue what is shown, for the same names. Nothing happens to a certificate that somebody brought.
+    ///
+    /// # Errors
+    /// If nothing can be issued; then the last one stays.
+    pub fn replace_authorities(&self, authorities: Authorities) -> Result<(), Error> {
+        match &self.0.shown.load().source {
+            Source::Own { .. } => Ok(()),
+            Source::Issued { names, .. } => self.replace_issued(authorities, names.clone()),
+        }
+    }
+
+    /// Who issues what is shown; nobody of ours if somebody brought it.
+    pub fn authorities(&self) -> Option<Authorities> {
+        match &self.0.shown.load().source {
+            Source::Own { .. } => None,
+            Source::Issued { authorities, .. } => Some(authorities.clone()),
+        }
+    }
+
     /// Who vouches for the server, as PEM; empty if every system trusts it. `/cacerts` answers this.
     pub fn trusted(&self) -> String {
         self.0.shown.load().source.trusted()

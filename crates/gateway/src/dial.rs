@@ -45,10 +45,19 @@ impl Dial for TunnelDial {
         Box::pin(async move {
             let failed = |why: String| DialError::Client(Box::new(kube::Error::Service(why.into())));
             let reached = tokio::time::timeout(PATIENCE, self.downstreams.wait_for(&id)).await;
-            reached.map_err(|_| failed(format!("the agent of cluster {id} is not connected")))?;
+            reached.map_err(|_| failed(not_connected(&id)))?;
             self.downstreams.client(&id).await.map_err(|error| failed(error.to_string()))
         })
     }
+
+    fn awaits(&self, kubeconfig: &Kubeconfig) -> Option<String> {
+        let id = proxied(kubeconfig)?;
+        (!self.downstreams.connected(&id)).then(|| not_connected(&id))
+    }
+}
+
+fn not_connected(id: &str) -> String {
+    format!("the agent of cluster {id} is not connected")
 }
 
 #[cfg(test)]

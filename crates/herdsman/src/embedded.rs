@@ -24,7 +24,7 @@ use crate::audit::AuditArguments;
 use crate::converter::OurKinds;
 
 /// The namespaces of the product.
-const NAMESPACES: [&str; 3] = ["cattle-global-data", "cattle-system", "fleet-default"];
+pub(crate) const NAMESPACES: [&str; 3] = ["cattle-global-data", "cattle-system", "fleet-default"];
 
 /// Where the Service `kubernetes` is.
 pub(crate) const SERVICE_ADDRESS: &str = "10.96.0.1";
@@ -68,6 +68,7 @@ impl Opened {
         let resources = Resources::new(named);
         let store =
             encryption::open_store(directory, kept, &resources, clock.clone(), Box::new(SystemEntropy))?;
+        crate::authority::settle(directory)?;
         let keys = Keys::open(directory, &**clock, &mut SystemEntropy)?;
         let pki = Arc::new(Pki::new(keys, clock.clone(), Box::new(SystemEntropy))?);
         Ok(Opened { store: Arc::new(store), pki, clock: clock.clone(), audit })

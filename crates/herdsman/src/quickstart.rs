@@ -16,7 +16,8 @@ use ground::{Docker, Ground};
 
 use crate::embedded::{Options, Stop};
 use crate::log;
-use crate::product::{Address, Certificate, Product, Setup};
+use crate::product::{Address, Product, Setup};
+use crate::serving::{Certificate, Serving};
 use crate::verbs::ask::Ask;
 use crate::verbs::create;
 use crate::verbs::target::NAMESPACE;
@@ -166,11 +167,13 @@ fn setup(directory: &Path, ground: &Ground) -> Setup {
     }
     Setup {
         directory: directory.to_owned(),
-        listen: SocketAddr::new(ground.address, 0),
-        server_url: None,
-        certificate: Certificate::Issued(Vec::new()),
-        rancher_machine: None,
-        assets: ground.assets.clone(),
+        serving: Serving {
+            listen: SocketAddr::new(ground.address, 0),
+            server_url: None,
+            certificate: Certificate::Issued(Vec::new()),
+            rancher_machine: None,
+            assets: ground.assets.clone(),
+        },
         options: Defaults::parse_from(["quickstart"]).options,
     }
 }

@@ -17,10 +17,10 @@ pub(crate) struct Arguments {
     /// URL of the server
     #[arg(long, value_name = "URL")]
     server: http::Uri,
-    /// The registration token of a cluster, as in `herdsman node-command`
-    #[arg(long)]
-    token: String,
-    /// How many machines
+    /// The registration token of a cluster, as in `herdsman node-command`; repeated, each cluster gets its machines
+    #[arg(long, required = true)]
+    token: Vec<String>,
+    /// How many machines each cluster gets
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     machines: u32,
     /// How many of them are servers (etcd and control plane); the others are workers
@@ -50,28 +50,36 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let world = World::open(sim::Settings::new(directory, arguments.seed, clock)).await?;
         println!("seed {}", arguments.seed);
-        let made = fleet::muster(&world, &fleet_of(arguments, &world).await?).await;
-        let made = made.context("a machine cannot be made")?;
-        println!("ready machines={} new={made}", arguments.machines);
+        let mut made = 0;
+        for fleet in fleets(arguments, &world).await? {
+            made += fleet::muster(&world, &fleet).await.context("a machine cannot be made")?;
+        }
+        println!("ready machines={} new={made}", arguments.machines as usize * arguments.token.len());
         stop.asked(&Notify::new()).await;
         world.stop().await;
         Ok(())
     })
 }
 
-async fn fleet_of(arguments: &Arguments, world: &World) -> anyhow::Result<Fleet> {
+/// The machines of each cluster. Those of several clusters have the cluster's number in their names.
+async fn fleets(arguments: &Arguments, world: &World) -> anyhow::Result<Vec<Fleet>> {
     let ca_checksum = match &arguments.ca_checksum {
         Some(checksum) => checksum.clone(),
         None => fleet::checksum(world, &arguments.server)
             .await
             .map_err(|why| anyhow!("--server: {} does not answer: {why}", arguments.server))?,
     };
-    Ok(Fleet {
+    let prefix = |index: usize| match arguments.token.len() {
+        1 => arguments.prefix.clone(),
+        _ => format!("{}{}", arguments.prefix, index + 1),
+    };
+    let fleet = |(index, token): (usize, &String)| Fleet {
         server: arguments.server.to_string().trim_end_matches('/').to_owned(),
-        token: arguments.token.clone(),
-        ca_checksum,
+        token: token.clone(),
+        ca_checksum: ca_checksum.clone(),
         machines: arguments.machines,
         servers: arguments.servers,
-        prefix: arguments.prefix.clone(),
-    })
+        prefix: prefix(index),
+    };
+    Ok(arguments.token.iter().enumerate().map(fleet).collect())
 }

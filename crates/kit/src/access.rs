@@ -85,6 +85,11 @@ pub type Dialling<'a> = Pin<Box<dyn Future<Output = Result<Client, DialError>> +
 pub trait Dial: Send + Sync {
     /// A client for the cluster. That it answers is not yet sure.
     fn dial<'a>(&'a self, cluster: &'a Key, kubeconfig: Kubeconfig) -> Dialling<'a>;
+
+    /// What [`Dial::dial`] would wait for now, if it would.
+    fn awaits(&self, _kubeconfig: &Kubeconfig) -> Option<String> {
+        None
+    }
 }
 
 impl fmt::Debug for dyn Dial {

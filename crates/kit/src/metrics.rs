@@ -68,6 +68,8 @@ impl Metrics {
     }
 
     pub(crate) fn begun(&self, controller: &'static str, queue: &Arc<Queue>) {
+        // A counter that is there before it counts can be asked for its rate.
+        drop(self.failures.get_or_create(&Of { controller }));
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|(_, queue)| queue.strong_count() > 0);
         queues.push((controller, Arc::downgrade(queue)));

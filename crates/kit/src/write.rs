@@ -57,6 +57,15 @@ impl Error {
         }
     }
 
+    /// Whether nothing can be made any more where it was to be: the namespace is being deleted.
+    pub fn namespace_goes(&self) -> bool {
+        let Error::Refused { answer, .. } = self else { return false };
+        let kube::Error::Api(status) = &**answer else { return false };
+        let details = status.details.as_ref();
+        details
+            .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+    }
+
     /// The server's words.
     pub fn words(&self) -> String {
         match self {

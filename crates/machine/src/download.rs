@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256, Sha512};
 
 pub use fetch::Error as FetchError;
 pub use outbound::proxy::Proxies;
+pub use unpack::program;
 
 /// What every driver's program begins with.
 pub const PREFIX: &str = "docker-machine-driver-";

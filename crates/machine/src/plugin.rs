@@ -27,6 +27,12 @@ const SERVICES: [&str; 2] = ["RPCServerDriver", "RpcServerDriver"];
 /// How long a plugin may take to start, and then to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How many answers there are in what a plugin has sent, up to the first that is not understood.
+pub fn answers(sent: &[u8]) -> usize {
+    let mut decoder = Decoder::new(sent);
+    std::iter::from_fn(|| decoder.read().ok()).count()
+}
+
 /// Why a plugin's flags are not known.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

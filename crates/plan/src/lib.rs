@@ -12,10 +12,12 @@
 //! | [`orchestrator`] | delivering a plan, reading how it went |
 //! | [`probe`], [`periodic`] | counting and due times |
 //! | [`output`], [`position`], [`interlock`] | codecs |
+//! | [`authority`] | whom an agent takes for its server |
 //! | [`validate()`] | what is wrong with a plan, and where |
 //! | [`gojson`], [`gotime`], [`gzip`] | Go's encodings |
 
 pub mod agent;
+pub mod authority;
 pub mod document;
 pub mod gojson;
 pub mod gotime;

@@ -1,7 +1,7 @@
 //! The desired plan of a machine: what it shall look like and run, given the cluster and its place in it.
 //!
 //! Files in this order: registries, S3 certificate, files of arguments, files of the user, the config file, manifests,
-//! chart values, the webhook of direct access, certificates of the user, scripts. Then one instruction (the
+//! chart values, the webhook of direct access, certificates of the user, scripts, what the node's tunnel needs. Then one instruction (the
 //! distribution's installer), probes, and on an init node without a control plane two periodic instructions.
 //!
 //! The installer restarts the distribution when `RESTART_STAMP` is not the one it stored; nodes are drained when
@@ -16,6 +16,7 @@ mod manifests;
 mod probes;
 mod registries;
 mod s3;
+mod tunnel;
 mod user_config;
 
 use std::sync::Arc;
@@ -87,6 +88,7 @@ impl Error {
 
 /// What rendering goes by.
 struct Context<'a> {
+    epoch: Epoch,
     cluster: &'a Cluster,
     name: &'a MachineName,
     machine: &'a Machine,
@@ -132,8 +134,6 @@ pub fn render(
     machine: &Machine,
     placement: &Placement,
 ) -> Result<Rendered, Error> {
-    // There is one epoch so far: the first difference in bytes makes this a match.
-    let _ = epoch;
     let custom = cluster.spec.configuration.data_directories.k8s_distro.as_str();
     let data_dir = match custom {
         "" => format!("/var/lib/rancher/{}", version.runtime()),
@@ -141,7 +141,7 @@ pub fn render(
         directory => directory.to_owned(),
     };
     let roles = machine.roles();
-    let context = Context { cluster, name, machine, version, roles, placement, data_dir };
+    let context = Context { epoch, cluster, name, machine, version, roles, placement, data_dir };
     assemble(&context)
 }
 
@@ -163,6 +163,7 @@ fn assemble(context: &Context<'_>) -> Result<Rendered, Error> {
     let image = install::image(context, &registry);
     let stamps = install::stamps(context, &image, &files, config.for_drain.as_deref());
     files.extend(install::scripts(context));
+    files.extend(tunnel::files(context));
     let plan = Plan {
         files,
         instructions: install::instructions(context, image, &stamps),

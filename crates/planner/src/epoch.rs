@@ -13,8 +13,10 @@ pub struct Epoch(u32);
 impl Epoch {
     /// The first one.
     pub const FIRST: Epoch = Epoch(1);
+    /// Control-plane machines get what their tunnel needs.
+    pub const TUNNELS: Epoch = Epoch(2);
     /// What new clusters get.
-    pub const NEWEST: Epoch = Epoch(1);
+    pub const NEWEST: Epoch = Epoch::TUNNELS;
 
     /// Every epoch that can be rendered, oldest first.
     pub fn all() -> impl Iterator<Item = Epoch> {

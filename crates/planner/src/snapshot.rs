@@ -138,6 +138,8 @@ pub struct ClusterAgent {
     pub server_url: String,
     /// SHA-256 of the CA certificates that it trusts, in hex; empty for the system's.
     pub ca_checksum: String,
+    /// Those certificates, PEM.
+    pub ca_certificates: String,
     /// The registration token.
     pub token: String,
     /// The user's changes to the Deployment.

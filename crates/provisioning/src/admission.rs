@@ -47,6 +47,8 @@ pub struct Request<'a> {
     pub operation: Operation,
     /// Who does it.
     pub user: &'a str,
+    /// Whether the user may do everything, as who moves or restores objects does (`system:masters`).
+    pub master: bool,
     /// The cluster before; there is none on creation.
     pub old: Option<&'a Cluster>,
     /// The cluster after; the one that goes, on deletion.

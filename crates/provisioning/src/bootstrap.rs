@@ -86,7 +86,7 @@ pub fn decide(facts: &Facts<'_>) -> Result<Outcome, Hold> {
     let (machine, cluster) = ready(facts)?;
     let owner = objects::Owner::of(facts.bootstrap);
     let mut outcome = Outcome {
-        objects: objects::plan(&owner, facts.bootstrap, machine, cluster),
+        objects: objects::plan(&owner, facts.bootstrap, machine, cluster, facts.server.ca_checksum),
         status: facts.bootstrap.status.clone().unwrap_or_default(),
         wait: None,
     };

@@ -6,13 +6,14 @@
 //! | `version`, `config`, `etcd`, `node` | values: what is installed, what the config says, who has a quorum, what a Node looks like |
 //! | `process`, `join`, `server`, `ports` | one process on one machine |
 //! | `cluster`, `clusters` | all servers of a cluster, and its API server |
-//! | `upkeep`, `deploy`, `pods`, `cluster_agent` | what a cluster does by itself while it serves |
+//! | `upkeep`, `deploy`, `pods`, `disruption`, `cluster_agent` | what a cluster does by itself while it serves |
 
 mod cluster;
 mod cluster_agent;
 mod clusters;
 mod config;
 mod deploy;
+mod disruption;
 mod downstream;
 mod etcd;
 mod files;

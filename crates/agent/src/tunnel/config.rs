@@ -71,7 +71,8 @@ pub struct Config {
     ca_file: Option<PathBuf>,
     ca_checksum: Option<String>,
     cluster_address: Option<String>,
-    cluster_token_file: PathBuf,
+    pub(super) cluster_token_file: PathBuf,
+    pub(super) cluster_kubeconfig: Option<PathBuf>,
     cluster_ca_file: PathBuf,
     allow_any_address: bool,
     /// Only the server's own authority is trusted.
@@ -120,6 +121,7 @@ impl Config {
             ca_checksum: some(variable("CATTLE_CA_CHECKSUM")).map(|sum| sum.to_lowercase()),
             cluster_address: some(fields.text("clusterAddress")).or(service),
             cluster_token_file: file(fields, "clusterTokenFile", format!("{SERVICE_ACCOUNT}/token")),
+            cluster_kubeconfig: some(fields.text("clusterKubeconfig")).map(PathBuf::from),
             cluster_ca_file: file(fields, "clusterCaFile", format!("{SERVICE_ACCOUNT}/ca.crt")),
             allow_any_address: fields.flag("allowAnyAddress"),
             strict: is_true("STRICT_VERIFY") || is_true("CATTLE_AGENT_STRICT_VERIFY"),
@@ -162,13 +164,13 @@ impl Config {
         move |target| target.proto == "tcp" && (any || address.as_ref() == Some(&target.address))
     }
 
-    /// What the next session begins with.
-    pub(super) fn hello(&self, server: &Uri, registered: bool) -> Result<Hello, Error> {
+    /// What the next session begins with; the server acts in the cluster by this token.
+    pub(super) fn hello(&self, server: &Uri, registered: bool, token: String) -> Result<Hello, Error> {
         let address = self.cluster_address.as_deref().ok_or(Error::Missing("clusterAddress"))?;
         let ca = read_bytes("clusterCaFile", &self.cluster_ca_file)?;
         let params = serde_json::json!({"cluster": {
             "address": address,
-            "token": read("clusterTokenFile", &self.cluster_token_file)?,
+            "token": token,
             "caCert": STANDARD.encode(ca),
         }});
         let mut headers = HeaderMap::new();
@@ -187,7 +189,7 @@ fn secret(field: &'static str, text: &str) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-fn read(field: &'static str, path: &Path) -> Result<String, Error> {
+pub(super) fn read(field: &'static str, path: &Path) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&read_bytes(field, path)?).trim().to_owned())
 }
 
@@ -253,17 +255,17 @@ mod tests {
         let whole = config(
             &json!({
                 "serverUrl": "https://server.example/herdsman/", "tokenFile": at("token"), "clusterAddress": "127.0.0.1:6443",
-                "clusterTokenFile": at("sa"), "clusterCaFile": at("ca"),
+                "clusterCaFile": at("ca"),
             }),
             &[],
         );
         let server = whole.server().unwrap();
-        let error = whole.hello(&server, false).unwrap_err().to_string();
+        let error = whole.hello(&server, false, "s4".into()).unwrap_err().to_string();
         assert!(error.starts_with("clusterCaFile: cannot read "), "{error}");
-        for (name, text) in [("token", "t0ken\n"), ("sa", "s4\n"), ("ca", "PEM\n")] {
+        for (name, text) in [("token", "t0ken\n"), ("ca", "PEM\n")] {
             std::fs::write(at(name), text).unwrap();
         }
-        let hello = whole.hello(&server, false).unwrap();
+        let hello = whole.hello(&server, false, "s4".into()).unwrap();
         assert_eq!(hello.url, "https://server.example/herdsman/v3/connect/register");
         assert_eq!(hello.headers[TOKEN], "t0ken");
         let params = STANDARD.decode(&hello.headers[PARAMS]).unwrap();
@@ -272,7 +274,10 @@ mod tests {
             params,
             json!({"cluster": {"address": "127.0.0.1:6443", "token": "s4", "caCert": "UEVNCg=="}})
         );
-        assert_eq!(whole.hello(&server, true).unwrap().url, "https://server.example/herdsman/v3/connect");
+        assert_eq!(
+            whole.hello(&server, true, String::new()).unwrap().url,
+            "https://server.example/herdsman/v3/connect"
+        );
     }
 
     #[test]
@@ -286,7 +291,10 @@ mod tests {
                 .starts_with("serverUrl: Invalid value: \"server.example\"")
         );
         let server = "https://server.example".parse().unwrap();
-        assert_eq!(wrong.hello(&server, false).unwrap_err().to_string(), "clusterAddress: Required value");
+        assert_eq!(
+            wrong.hello(&server, false, String::new()).unwrap_err().to_string(),
+            "clusterAddress: Required value"
+        );
         let strict = config(&json!({}), &[("CATTLE_AGENT_STRICT_VERIFY", "true")]);
         if !Path::new(SERVER_CA).exists() {
             assert_eq!(strict.authority().unwrap_err().to_string(), "caFile: Required value");

@@ -57,6 +57,7 @@ impl World {
             applier: Arc::new(Applier::new(machine, &config)),
             journal,
             observer: Arc::new(Unobserved),
+            authority: None,
         };
         self.agent = Some(tokio::spawn(remote.run()));
     }

@@ -170,6 +170,61 @@ async fn the_server_reaches_the_cluster_through_the_machine() {
     assert_eq!(agent.end(), Some(0));
 }
 
+/// A cluster's API that gives tokens to whoever has a certificate of its authority.
+async fn tokens(authority: &Authority) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, acceptor) = (listener.local_addr().unwrap(), TlsAcceptor::from(authority.server(true)));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(stream) = acceptor.accept(stream).await else { continue };
+            let service = service_fn(|request: Request<Incoming>| {
+                assert_eq!(
+                    request.uri().path(),
+                    "/api/v1/namespaces/cattle-system/serviceaccounts/cattle/token"
+                );
+                let answer = serde_json::json!({"status": {"token": format!("by {}", request.method())}});
+                let body = http_body_util::Full::new(bytes::Bytes::from(answer.to_string()));
+                std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(body)))
+            });
+            let http = hyper::server::conn::http1::Builder::new();
+            tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    format!("https://{address}")
+}
+
+/// As on a control-plane machine: the cluster is asked for the token, with what its administrator has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_asks_its_cluster_for_the_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let (authority, cluster) = (Authority::new(), Authority::new());
+    let ((hub, door, url), api) = (server(&authority).await, tokens(&cluster).await);
+    let config = serde_json::json!({
+        "serverUrl": url, "tokenFile": at("token"), "caFile": at("server-ca"), "clusterAddress": "127.0.0.1:6443",
+        "clusterCaFile": at("ca"), "clusterKubeconfig": at("admin.kubeconfig"),
+    });
+    write(&at("tunnel.yaml"), &config.to_string());
+    write(&at("server-ca"), &authority.pem);
+    write(&at("token"), "t0ken\n");
+    write(&at("ca"), &cluster.pem);
+    let _agent = Agent::start(&at("tunnel.yaml"));
+    // The distribution writes it when it is there.
+    let admin = cluster.issue("admin");
+    write(&at("client.crt"), &admin.certificate);
+    write(&at("client.key"), &admin.key);
+    let user = serde_json::json!({"client-certificate": at("client.crt"), "client-key": at("client.key")});
+    let kubeconfig = serde_json::json!({
+        "clusters": [{"name": "local", "cluster": {"server": api, "certificate-authority": at("ca")}}],
+        "users": [{"name": "user", "user": user}],
+        "contexts": [{"name": "Default", "context": {"cluster": "local", "user": "user"}}],
+        "current-context": "Default",
+    });
+    write(&at("admin.kubeconfig"), &kubeconfig.to_string());
+    tokio::time::timeout(PATIENCE, hub.wait_for(&key())).await.unwrap();
+    assert_eq!(door.0.lock().unwrap()[0].1["cluster"]["token"], "by POST");
+}
+
 /// As in a pod: nothing but a checksum says who the server is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_known_by_the_checksum_of_its_authority() {

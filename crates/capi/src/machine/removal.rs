@@ -67,7 +67,7 @@ pub(super) async fn advance(
                         &message,
                         now,
                     );
-                    return Ok(Some(until(machine, &step, DRAIN_LOOK, now)));
+                    return Ok(Some(until(machine, &step, remains, DRAIN_LOOK, now)));
                 }
                 Err(error) => {
                     let message = error.to_string();
@@ -81,7 +81,7 @@ pub(super) async fn advance(
                         now,
                     );
                     tell(context, seen, Severity::Warning, "FailedDrainNode", &message).await;
-                    return Ok(Some(until(machine, &step, DRAIN_LOOK, now)));
+                    return Ok(Some(until(machine, &step, remains, DRAIN_LOOK, now)));
                 }
             },
             Step::WaitForVolumes => match detached(seen, &skipped).await {
@@ -115,13 +115,13 @@ pub(super) async fn advance(
                         &message,
                         now,
                     );
-                    return Ok(Some(until(machine, &step, DRAIN_LOOK, now)));
+                    return Ok(Some(until(machine, &step, remains, DRAIN_LOOK, now)));
                 }
                 Err(error) => {
                     note(machine, seen, &step, &error.to_string(), now);
                     tell(context, seen, Severity::Warning, "FailedWaitForVolumeDetach", &error.to_string())
                         .await;
-                    return Ok(Some(until(machine, &step, DRAIN_LOOK, now)));
+                    return Ok(Some(until(machine, &step, remains, DRAIN_LOOK, now)));
                 }
             },
             Step::WaitForPreDrainHooks(hooks) | Step::WaitForPreTerminateHooks(hooks) => {
@@ -154,13 +154,15 @@ pub(super) async fn advance(
                     note(machine, seen, &step, &error.to_string(), now);
                     tell(context, seen, Severity::Warning, "FailedDeleteNode", &error.to_string()).await;
                     remains.node_stays = true;
+                    remains.node_tried = Some(context.node_tried(seen.object.uid(), now));
                     if removal::next(machine, goes, remains, now) == step {
-                        return Ok(Some(until(machine, &step, NODE_LOOK, now)));
+                        return Ok(Some(until(machine, &step, remains, NODE_LOOK, now)));
                     }
                 }
             },
             Step::Finish => {
                 note(machine, seen, &step, "Deletion completed", now);
+                context.forget_node(seen.object.uid());
                 crate::start::let_go(machine);
                 return Ok(None);
             }
@@ -233,8 +235,8 @@ fn note(machine: &mut Machine, seen: &Seen, step: &Step, message: &str, now: Tim
 }
 
 /// When a step is to be looked at again: in a while, or when its limit is reached.
-fn until(machine: &Machine, step: &Step, usual: Duration, now: Timestamp) -> Duration {
-    let limit = removal::deadline(machine, step)
+fn until(machine: &Machine, step: &Step, remains: Remains, usual: Duration, now: Timestamp) -> Duration {
+    let limit = removal::deadline(machine, step, remains)
         .map(|limit| Duration::try_from(limit.duration_since(now)).unwrap_or_default());
     limit.map_or(usual, |limit| limit.min(usual))
 }

@@ -57,7 +57,7 @@ pub(super) async fn judge(door: &Door, write: Write<'_>, object: Option<&Value>)
 
 fn request<'a>(write: &Write<'a>, old: Option<&'a Cluster>, new: &'a Cluster) -> Request<'a> {
     let Write { operation, asker, dry_run, .. } = *write;
-    Request { operation, user: &asker.name, old, new, dry_run }
+    Request { operation, user: &asker.name, master: asker.is_master(), old, new, dry_run }
 }
 
 fn read<T: DeserializeOwned>(document: &Value) -> Result<T, Status> {

@@ -11,8 +11,9 @@ use api::names;
 use kit::{Key, Turn, index};
 use serde_json::json;
 
-use super::context::{Context, Error};
+use super::context::Context;
 use super::gather::{Seen, token_secret};
+use crate::error::Error;
 use crate::objects::document;
 
 /// The set of a machine's objects.

@@ -9,10 +9,9 @@ use api::catalogue::{annotations, labels, settings};
 use api::rke::v1::{RKEBootstrap, RKEControlPlane};
 use jiff::Timestamp;
 use kit::events::Events;
-use kit::object::Unreadable;
 use kit::{Cache, Change, Key, Object, Pace, Queue, index};
 
-use crate::objects::{self, Objects, listen};
+use crate::objects::{Objects, listen};
 use crate::settings::Settings;
 use crate::waits::Told;
 use crate::{Parts, ServerInfo, checksum};
@@ -29,33 +28,6 @@ pub struct Installers {
     pub windows: Arc<str>,
     /// Whether our own end offers the agent for download.
     pub offers_agent: bool,
-}
-
-/// Why a look failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Something was not done.
-    #[error(transparent)]
-    Objects(#[from] objects::Error),
-    /// A write failed.
-    #[error(transparent)]
-    Write(#[from] kit::write::Error),
-    /// An object is not what its type says.
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-    /// An object of a name that we need belongs to somebody else.
-    #[error(transparent)]
-    Taken(#[from] ::provisioning::graph::difference::Conflict),
-}
-
-impl Error {
-    pub(super) fn is_conflict(&self) -> bool {
-        match self {
-            Error::Objects(error) => error.is_conflict(),
-            Error::Write(error) => error.code() == Some(409),
-            _ => false,
-        }
-    }
 }
 
 pub(super) struct Context {
@@ -111,7 +83,7 @@ impl Context {
         Arc::new(Context {
             settings: Settings::new(&objects),
             events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
-            told: Told::default(),
+            told: Told::new("bootstrap", &parts),
             bootstraps: objects.of::<RKEBootstrap>(),
             machines: objects.of::<Machine>(),
             clusters: objects.of::<Cluster>(),

@@ -11,7 +11,8 @@ use api::rke::v1::{RKEBootstrap, RKEControlPlane};
 use k8s_openapi::api::core::v1::Secret;
 use kit::{Key, KindId, Object, owners};
 
-use super::context::{Context, Error};
+use super::context::Context;
+use crate::error::Error;
 
 /// A bootstrap object and what stands around it.
 pub(super) struct Seen {

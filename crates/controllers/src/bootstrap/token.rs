@@ -10,7 +10,8 @@ use kit::runner::Controller;
 use kit::{Ended, Key, Turn};
 use serde_json::json;
 
-use super::context::{Context, Error};
+use super::context::Context;
+use crate::error::Error;
 use crate::until;
 
 /// Looks after the token Secrets of bootstrap accounts.

@@ -124,7 +124,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(parts: Parts, settings: Settings) -> Arc<Self> {
-        let Parts { caches, clock, entropy, access, server } = parts;
+        let Parts { caches, clock, entropy, access, server, waits: _ } = parts;
         let queue = || Arc::new(Queue::new(clock.clone(), settings.pace));
         let live = Live { caches: caches.clone(), access: access.clone() };
         let client = caches.client().clone();

@@ -11,51 +11,14 @@ use api::provisioning::v1::Cluster;
 use api::rke::v1::{CustomMachine, RKECluster, RKEControlPlane};
 use jiff::Timestamp;
 use kit::events::Events;
-use kit::object::Unreadable;
 use kit::{Cache, Change, Key, Object, Pace, Queue, index};
 
 use crate::Parts;
-use crate::objects::{self, Objects, listen};
+use crate::objects::{Objects, listen};
 use crate::waits::Told;
 
 /// Under which name this group writes, and listens to caches.
 const MANAGER: &str = "herdsman-custom";
-
-/// Why a look failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Something was not done.
-    #[error(transparent)]
-    Objects(#[from] objects::Error),
-    /// A write failed.
-    #[error(transparent)]
-    Write(#[from] kit::write::Error),
-    /// An object is not what its type says.
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-    /// A cluster is not reached now.
-    #[error(transparent)]
-    NotConnected(#[from] kit::access::NotConnected),
-    /// A cluster did not answer as it should.
-    #[error("cannot look for the node of machine {machine}")]
-    Remote {
-        /// Whose node.
-        machine: Key,
-        /// The answer.
-        #[source]
-        answer: Box<kube::Error>,
-    },
-}
-
-impl Error {
-    pub(super) fn is_conflict(&self) -> bool {
-        match self {
-            Error::Objects(error) => error.is_conflict(),
-            Error::Write(error) => error.code() == Some(409),
-            _ => false,
-        }
-    }
-}
 
 pub(super) struct Context {
     pub(super) parts: Parts,
@@ -88,7 +51,7 @@ impl Context {
             machines: objects.of::<Machine>(),
             custom: objects.of::<CustomMachine>(),
             control_planes: objects.of::<RKEControlPlane>(),
-            told: Told::default(),
+            told: Told::new("custom", &parts),
             requests: queue(),
             hosts: queue(),
             objects,

@@ -21,7 +21,8 @@ use kube::api::ListParams;
 use plan::orchestrator::Update;
 use serde_json::json;
 
-use super::context::{Context, Error, cluster_of};
+use super::context::{Context, cluster_of};
+use crate::error::Error;
 use crate::until;
 
 /// How long after a cluster was not reached it is tried again.
@@ -35,6 +36,10 @@ impl Controller for Hosts {
 
     fn name(&self) -> &'static str {
         "custom machine"
+    }
+
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.custom.get(key)
     }
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
@@ -59,6 +64,9 @@ impl Controller for Hosts {
 impl Hosts {
     /// One look at a host that stays.
     async fn look(&self, turn: &Turn, object: &Object) -> Result<Ended, Error> {
+        if self.is_paused(object) {
+            return Ok(Ended::Well);
+        }
         let mut all = object.meta.finalizers.clone().unwrap_or_default();
         if !all.iter().any(|one| one == finalizers::UNMANAGED_MACHINE) {
             all.push(finalizers::UNMANAGED_MACHINE.into());

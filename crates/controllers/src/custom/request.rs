@@ -14,7 +14,8 @@ use kit::runner::Controller;
 use kit::{Ended, Key, Object, Turn, index};
 use serde_json::json;
 
-use super::context::{Context, Error, is_request};
+use super::context::{Context, is_request};
+use crate::error::Error;
 use crate::until;
 
 /// How long a request stays: whoever made it takes it away earlier.

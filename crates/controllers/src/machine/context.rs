@@ -17,6 +17,7 @@ use provisioning::graph::difference::Conflict;
 use tokio::sync::{mpsc, watch};
 
 use super::Settings;
+use crate::controlplane::Waits;
 use crate::{Parts, ServerInfo};
 
 /// The name in managed fields and events.
@@ -72,6 +73,7 @@ pub(super) struct Context {
     pub(super) writer: Writer,
     pub(super) events: Events,
     pub(super) server: watch::Receiver<ServerInfo>,
+    pub(super) waits: Arc<Waits>,
     pub(super) settings: Settings,
     pub(super) definitions: Arc<Cache>,
     pub(super) machines: Arc<Cache>,
@@ -95,7 +97,7 @@ impl Context {
         parts: Parts,
         settings: Settings,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Watched>>) {
-        let Parts { caches, clock, entropy, access: _, server } = parts;
+        let Parts { caches, clock, entropy, access: _, server, waits } = parts;
         let (found, kinds) = mpsc::unbounded_channel();
         let plain = |_: &mut serde_json::Value| {};
         let core = |kind: &str, plural: &str| caches.of(&KindId::new("", "v1", kind, plural));
@@ -122,6 +124,7 @@ impl Context {
             clock,
             caches,
             server,
+            waits,
             settings,
             found,
         };

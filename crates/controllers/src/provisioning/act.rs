@@ -17,8 +17,9 @@ use provisioning::restore::{self, Settings};
 use provisioning::{Code, Wait, removal};
 use serde_json::json;
 
-use super::context::{Context, Error};
+use super::context::Context;
 use super::gather::{self, Seen};
+use crate::error::Error;
 use crate::objects::{self, document};
 
 /// Writes on the cluster itself what has to be there before anything else is made: finalizers, the fields of drivers,

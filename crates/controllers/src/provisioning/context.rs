@@ -11,54 +11,16 @@ use api::rke::v1::{ETCDSnapshot, RKEBootstrap, RKEBootstrapTemplate, RKECluster,
 use clock::Entropy;
 use jiff::Timestamp;
 use kit::events::Events;
-use kit::object::Unreadable;
 use kit::{Cache, Object, Pace, Queue};
 use provisioning::graph::Source;
 
 use crate::Parts;
-use crate::objects::{self, Objects};
+use crate::objects::Objects;
 use crate::settings::Settings;
 use crate::waits::Told;
 
 /// Under which name this group writes.
 const MANAGER: &str = "herdsman-provisioning";
-
-/// Why a look failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Something was not done.
-    #[error(transparent)]
-    Objects(#[from] objects::Error),
-    /// A write failed.
-    #[error(transparent)]
-    Write(#[from] kit::write::Error),
-    /// An object is not what its type says.
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-    /// An object cannot be read or written as its type.
-    #[error("{what} cannot be read or written as its type")]
-    Shape {
-        /// Which object.
-        what: String,
-        /// What does not fit.
-        #[source]
-        problem: serde_json::Error,
-    },
-    /// An object of a name that we need belongs to somebody else.
-    #[error(transparent)]
-    Taken(#[from] provisioning::graph::difference::Conflict),
-}
-
-impl Error {
-    /// Whether somebody else was faster, so that the next look starts from what is there.
-    pub(super) fn is_conflict(&self) -> bool {
-        match self {
-            Error::Objects(error) => error.is_conflict(),
-            Error::Write(error) => error.code() == Some(409),
-            _ => false,
-        }
-    }
-}
 
 /// What is known of the kinds that are always there.
 #[derive(Debug)]
@@ -166,7 +128,7 @@ impl Context {
             known: Known::new(&objects),
             settings: Settings::new(&objects),
             events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
-            told: Told::default(),
+            told: Told::new("provisioning", &parts),
             clusters: queue(),
             tokens: queue(),
             objects,

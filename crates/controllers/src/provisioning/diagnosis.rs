@@ -8,8 +8,9 @@ use provisioning::diagnose::{self, Machine, Referred, Template};
 use provisioning::graph::Source;
 use provisioning::{Object as Document, Wait};
 
-use super::context::{Context, Error};
+use super::context::Context;
 use super::gather::{self, Seen};
+use crate::error::Error;
 use crate::objects::document;
 
 /// An object that something refers to.

@@ -15,8 +15,9 @@ use provisioning::admission::SecretRef;
 use provisioning::graph::{self, ConfigRef, Source};
 use provisioning::restore;
 
-use super::context::{Context, Error, sources};
+use super::context::{Context, sources};
 use super::wiring;
+use crate::error::Error;
 use crate::objects::{self, document, synced};
 
 /// A cluster and what it is rendered from.

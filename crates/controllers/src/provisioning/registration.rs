@@ -14,7 +14,8 @@ use provisioning::custom::Host;
 use provisioning::custom::registration_token::{self, Facts};
 use serde_json::{Value, json};
 
-use super::context::{Context, Error};
+use super::context::Context;
+use crate::error::Error;
 use crate::until;
 
 /// How long the token before stays good if nobody says otherwise, in minutes.
@@ -59,7 +60,10 @@ impl Controller for Tokens {
             None => {
                 let objects = &context.objects;
                 let document = decision.secret.document().clone();
-                objects.writer().create(turn, &context.known.secrets, document).await?;
+                match objects.writer().create(turn, &context.known.secrets, document).await {
+                    Err(error) if error.namespace_goes() => return Ok(Ended::Gone),
+                    made => made.map(drop)?,
+                }
             }
             Some(found) => self.keep(turn, found, &decision.secret).await?,
         }

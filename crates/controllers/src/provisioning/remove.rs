@@ -14,8 +14,9 @@ use provisioning::{Object as Document, object::Id, status};
 use serde_json::json;
 
 use super::LOOK_AGAIN;
-use super::context::{Context, Error};
+use super::context::Context;
 use super::gather;
+use crate::error::Error;
 use crate::objects::document;
 
 /// What is left of a cluster.

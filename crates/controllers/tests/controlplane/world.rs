@@ -177,6 +177,7 @@ impl World {
             entropy: Arc::new(Mutex::new(SeededEntropy::new(self.starts))),
             access: self.access.clone(),
             server: self.server.subscribe(),
+            waits: self.waits.clone(),
         };
         let settings = Settings { waits: self.waits.clone(), ..Settings::default() };
         self.control_plane = Some(self.running.spawn(controlplane::run(parts, settings)));

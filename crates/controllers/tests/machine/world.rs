@@ -91,6 +91,7 @@ impl World {
             entropy: Arc::new(Mutex::new(SeededEntropy::new(2))),
             access: Arc::new(kit::access::Nowhere),
             server,
+            waits: Arc::default(),
         };
         let drivers = Drivers::default().with(self.driver.clone());
         let downloads = self.directory.path().join("drivers");
@@ -105,7 +106,13 @@ impl World {
         let directory = self.directory.path().join("jobs");
         self.running.spawn(jobs::run(
             parts,
-            jobs::Settings { directory, drivers, rancher_machine: self.rancher_machine.clone(), downloads },
+            jobs::Settings {
+                directory,
+                drivers,
+                rancher_machine: self.rancher_machine.clone(),
+                downloads,
+                marked_only: false,
+            },
         ));
     }
 

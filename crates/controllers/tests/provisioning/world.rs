@@ -251,6 +251,7 @@ impl World {
             entropy: Arc::new(Mutex::new(SeededEntropy::new(self.seed))),
             access: clusters.clone(),
             server: self.server.subscribe(),
+            waits: Arc::default(),
         };
         let core = capi::Parts {
             caches,

@@ -10,6 +10,7 @@ use rcgen::{
 };
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde::{Deserialize, Serialize};
 use x509_parser::prelude::{ASN1Time, FromDer as _, X509Certificate};
 
 use super::{Error, with_newline};
@@ -21,7 +22,7 @@ const LIFETIME: Duration = DAY.saturating_mul(365);
 const BACKDATED: Duration = Duration::from_secs(3600);
 
 /// An authority: certificate and key, both PEM.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
     /// Its certificate.
     pub certificate: String,
@@ -36,7 +37,7 @@ impl std::fmt::Debug for Authority {
 }
 
 /// The authority that issues, and those before it that nodes may still know. To be kept whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authorities {
     /// The one that issues.
     pub current: Authority,
@@ -176,6 +177,15 @@ impl Authorities {
         }
         let key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
         Ok((chain, key, now + LIFETIME / 3 * 2))
+    }
+
+    /// What the one that issues is called, and until when it is good; then those before it.
+    ///
+    /// # Errors
+    /// If a certificate cannot be read.
+    pub fn names(&self) -> Result<Vec<(String, Timestamp)>, Error> {
+        let all = std::iter::once(&self.current.certificate).chain(&self.before);
+        all.map(|pem| read(pem).map(|(until, name)| (name, until))).collect()
     }
 
     /// Until when the one that issues is good.

@@ -117,6 +117,7 @@ pub(crate) fn agent(world: &World, root: &Path, connection: &Value) -> tokio::ta
         journal: Journal::open(&machine.root, &config.state_directory).unwrap(),
         applier: Arc::new(Applier::new(machine, &config)),
         observer: Arc::new(Unobserved),
+        authority: None,
     };
     tokio::spawn(remote.run())
 }

@@ -11,11 +11,11 @@ use super::PREFIX;
 const LARGEST: u64 = 512 << 20;
 const ELF: &[u8] = b"\x7fELF";
 
-/// The program.
+/// The program in a download, whatever it is packed in.
 ///
 /// # Errors
 /// Why there is none, in words.
-pub(super) fn program(download: &[u8]) -> Result<Vec<u8>, String> {
+pub fn program(download: &[u8]) -> Result<Vec<u8>, String> {
     let found = match download {
         [0x7f, b'E', b'L', b'F', ..] => return Ok(download.to_vec()),
         [0x1f, 0x8b, ..] => from_tar(download),

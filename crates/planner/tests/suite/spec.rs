@@ -23,6 +23,7 @@ pub(crate) fn cluster(name: &str, version: &str) -> Cluster {
             image: "herdsman/cluster-agent:v1".into(),
             server_url: "https://herdsman.example.com".into(),
             ca_checksum: "ab".repeat(32),
+            ca_certificates: "-- the server's authority --\n".into(),
             token: "registration-token".into(),
             customization: None,
         }),

@@ -25,8 +25,9 @@ pub fn scale_target(deployment: &Object, cluster: &Cluster, replicas: i32) -> Op
     (pools[index].quantity != Some(replicas)).then_some(index)
 }
 
-/// What is wrong with the note of who made a machine config or a cloud credential: it is the user who makes it, and stays.
-pub fn creator_of(old: Option<&Object>, new: &Object, user: &str) -> Vec<FieldError> {
+/// What is wrong with the note of who made a machine config or a cloud credential: it is the user who makes it, and stays. Without a
+/// user, somebody writes who may note anybody.
+pub fn creator_of(old: Option<&Object>, new: &Object, user: Option<&str>) -> Vec<FieldError> {
     let marks = |object: &Object| -> BTreeMap<String, String> {
         serde_json::from_value(object.document()["metadata"]["annotations"].clone()).unwrap_or_default()
     };

@@ -35,7 +35,7 @@ fn answers() -> Answers<'static> {
 }
 
 fn create(new: &Cluster) -> Request<'_> {
-    Request { operation: Operation::Create, user: "u-1", old: None, new, dry_run: false }
+    Request { operation: Operation::Create, user: "u-1", master: false, old: None, new, dry_run: false }
 }
 
 fn update<'a>(old: &'a Cluster, new: &'a Cluster) -> Request<'a> {
@@ -672,12 +672,14 @@ fn other_objects() {
         let marks = creator.map(|creator| json!({"field.cattle.io/creatorId": creator})).unwrap_or_default();
         Object::from_document(json!({"kind": "SimConfig", "metadata": {"annotations": marks}}))
     };
-    let errors = |old: Option<&Object>, new: &Object| creator_of(old, new, "u-1").len();
+    let errors = |old: Option<&Object>, new: &Object| creator_of(old, new, Some("u-1")).len();
     assert_eq!(errors(None, &config(None)), 0, "it is filled in");
     assert_eq!(errors(None, &config(Some("u-2"))), 1);
     assert_eq!(errors(Some(&config(Some("u-2"))), &config(Some("u-2"))), 0);
     assert_eq!(errors(Some(&config(Some("u-2"))), &config(Some("u-1"))), 1);
     assert_eq!(errors(Some(&config(Some("u-2"))), &config(None)), 0, "it may be removed");
+    let moved = creator_of(None, &config(Some("u-2")), None);
+    assert_eq!(moved, [], "who may do everything brings objects of others");
 
     assert_eq!(plan_secret(None), Ok(()));
     assert_eq!(plan_secret(Some(br#"{"files":[]}"#)), Ok(()));

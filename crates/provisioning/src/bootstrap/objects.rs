@@ -52,13 +52,14 @@ pub(super) fn plan(
     bootstrap: &RKEBootstrap,
     machine: &Machine,
     cluster: &Cluster,
+    server_ca: &str,
 ) -> Vec<Object> {
     let name = names::plan_secret(names::Bootstrap(&owner.id.name));
     let mut account_labels = account_labels(owner, machine, "plan");
     account_labels.insert(labels::PLAN_SECRET_NAME.into(), name.clone());
     let account = ServiceAccount { metadata: owner.metadata(&name, account_labels), ..Default::default() };
     let mut metadata = owner.metadata(&name, plan_labels(bootstrap, machine, cluster));
-    metadata.annotations = plan_annotations(bootstrap);
+    metadata.annotations = plan_annotations(bootstrap, server_ca);
     let secret = Secret { metadata, type_: Some(types::MACHINE_PLAN.into()), ..Default::default() };
     let role = Role {
         metadata: owner.metadata(&name, BTreeMap::new()),
@@ -131,8 +132,12 @@ fn plan_labels(bootstrap: &RKEBootstrap, machine: &Machine, cluster: &Cluster) -
     all
 }
 
-fn plan_annotations(bootstrap: &RKEBootstrap) -> Option<BTreeMap<String, String>> {
-    let mut all = bootstrap.metadata.annotations.clone()?;
+/// The bootstrap object's, and which authorities the machine's agent should trust.
+fn plan_annotations(bootstrap: &RKEBootstrap, server_ca: &str) -> Option<BTreeMap<String, String>> {
+    let mut all = bootstrap.metadata.annotations.clone().unwrap_or_default();
     all.retain(|key, _| !is_mark(key));
+    if !server_ca.is_empty() {
+        all.insert(plan::authority::WANTED.to_owned(), server_ca.to_owned());
+    }
     (!all.is_empty()).then_some(all)
 }

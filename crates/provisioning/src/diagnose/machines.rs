@@ -71,6 +71,9 @@ pub(super) fn machine(one: &Machine<'_>, now: Timestamp) -> Option<Wait> {
         let late = age(found, now).is_some_and(|age| age > PROVIDER_PATIENCE);
         return late.then(|| silence(Code::MachineProviderSilent, &subject, found.id().group()));
     }
+    if found.id().group() == api::machine::GROUP {
+        return driver(found, subject);
+    }
     let loud = conditions(found).any(|one| one.status() == "False" && one.severity() != "Info")
         || found.document()["status"]["failureMessage"].is_string();
     let words = problem(found).filter(|_| loud)?;
@@ -83,6 +86,24 @@ pub(super) fn machine(one: &Machine<'_>, now: Timestamp) -> Option<Wait> {
         )
         .seeing(words),
     )
+}
+
+/// A server of a node driver: our own controller looks after it, and says what it waits for. What passes by itself is in nobody's way.
+fn driver(found: &Object, subject: String) -> Option<Wait> {
+    let failure = found.document()["status"]["failureMessage"].as_str().filter(|words| !words.is_empty());
+    if let Some(words) = failure {
+        let awaits = format!("waiting for {subject} to be made: the driver could not");
+        let remedy = "the words are the driver's: act on them; its machine config and credential are yours";
+        return Some(Wait::new(Code::CreateFailed, subject, awaits, remedy).seeing(words));
+    }
+    let needs_somebody = [
+        (Code::CredentialMissing, "create the cloud credential, or correct its name"),
+        (Code::NodeDriverMissing, "activate the node driver: kubectl get nodedrivers"),
+        (Code::Paused, "unpause the cluster or the machine"),
+    ];
+    let said = condition(found, types::READY).filter(|one| one.status() == "False")?;
+    let (code, remedy) = needs_somebody.into_iter().find(|(code, _)| code.as_str() == said.reason())?;
+    Some(Wait::new(code, subject, said.message(), remedy))
 }
 
 /// The server runs; its agent should have called.

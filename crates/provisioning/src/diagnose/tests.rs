@@ -217,6 +217,37 @@ fn machines_that_do_not_become_nodes() {
     }
 }
 
+/// Our own controller of drivers' machines says what it waits for in its own words.
+#[test]
+fn machines_of_drivers_say_what_they_wait_for() {
+    let machine = object("Machine", OLD, json!({"apiVersion": "cluster.x-k8s.io/v1beta2"}));
+    let infra = |status: Value| {
+        object("Amazonec2Machine", OLD, json!({"apiVersion": "rke-machine.cattle.io/v1", "status": status}))
+    };
+    let ready = |reason: &str| {
+        infra(
+            json!({"conditions": [{"type": "Ready", "status": "False", "reason": reason, "message": "waiting for it"}]}),
+        )
+    };
+    let failed = infra(json!({
+        "failureMessage": "quota exceeded",
+        "conditions": [{"type": "CreateJob", "status": "False", "reason": "CreateError", "message": "failed"}],
+    }));
+    let cases = [
+        (failed, Some(Code::CreateFailed)),
+        (ready("CredentialMissing"), Some(Code::CredentialMissing)),
+        (ready("NodeDriverMissing"), Some(Code::NodeDriverMissing)),
+        (ready("WaitingForBootstrapData"), None),
+        (ready("WaitingForInfrastructure"), None),
+    ];
+    let template = object("VSphereMachineTemplate", OLD, json!({}));
+    for (infrastructure, code) in &cases {
+        let one = Machine { machine: &machine, infrastructure: Referred::Found(infrastructure) };
+        let waits = with_parts(Referred::Found(&template), &[], &[one]);
+        assert_eq!(waits.first().map(|wait| wait.code), *code, "{:?}", infrastructure.document());
+    }
+}
+
 #[test]
 fn a_server_that_has_just_come_up_has_time_to_register() {
     let up = |minutes: &str| {

@@ -54,6 +54,17 @@ pub enum Remove {
     },
 }
 
+impl Remove {
+    /// What is waited for.
+    pub fn wait(&self) -> Option<&Wait> {
+        match self {
+            Remove::Pause { wait, .. } => Some(wait),
+            Remove::Status { wait, .. } => wait.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// What to do about a machine that is being deleted.
 pub fn remove(facts: &Facts<'_>) -> Remove {
     if facts.namespace_goes || facts.owned_by_set {

@@ -8,17 +8,19 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
+use super::disruption;
 use crate::ground;
 
 /// What needs nobody's word, such as a node that came back, is seen after so long.
 const PERIOD: Duration = Duration::from_secs(10);
 
-type Objects = BTreeMap<(String, String), Value>;
+pub(super) type Objects = BTreeMap<(String, String), Value>;
 
 /// What is known.
 #[derive(Default)]
@@ -26,6 +28,7 @@ struct Known {
     deployments: Objects,
     pods: Objects,
     nodes: Objects,
+    budgets: Objects,
 }
 
 /// Runs until it is dropped.
@@ -35,21 +38,30 @@ pub(super) async fn run(cluster: &Arc<Cluster>) {
     let mut deployments = watcher(Api::<Deployment>::all(client.clone()), config()).boxed();
     let mut pods = watcher(Api::<Pod>::all(client.clone()), config()).boxed();
     let mut nodes = watcher(Api::<Node>::all(client.clone()), config()).boxed();
+    let mut budgets = watcher(Api::<PodDisruptionBudget>::all(client.clone()), config()).boxed();
     let mut known = Known::default();
+    // Lists of which a watch has not told the end yet: nobody may go by them.
+    let mut lists = [(); 4].map(|()| Some(Objects::new()));
     let mut chance = cluster.base.chance.of(&format!("{} pods", cluster.id));
     loop {
         tokio::select! {
             biased;
-            Some(event) = deployments.next() => take(&mut known.deployments, event),
-            Some(event) = pods.next() => take(&mut known.pods, event),
-            Some(event) = nodes.next() => take(&mut known.nodes, event),
+            Some(event) = deployments.next() => take(&mut known.deployments, &mut lists[0], event),
+            Some(event) = pods.next() => take(&mut known.pods, &mut lists[1], event),
+            Some(event) = nodes.next() => take(&mut known.nodes, &mut lists[2], event),
+            Some(event) = budgets.next() => take(&mut known.budgets, &mut lists[3], event),
             () = tokio::time::sleep(PERIOD) => {}
+        }
+        if lists.iter().any(Option::is_some) {
+            continue;
         }
         for step in decide(&known, &|node| is_alive(cluster, node)) {
             if let Err(error) = act(&client, &mut known, step, cluster.base.clock.now(), &mut chance).await {
                 tracing::debug!(cluster = cluster.id, error = %agent::chain(&error), "a pod is left for later");
             }
         }
+        let Known { budgets, pods, deployments, .. } = &mut known;
+        disruption::settle(&client, budgets, pods, deployments, cluster.base.clock.now()).await;
     }
 }
 
@@ -57,19 +69,29 @@ fn is_alive(cluster: &Cluster, node: &str) -> bool {
     cluster.kubelets().get(node).is_some_and(|kubelet| cluster.serves(kubelet.address))
 }
 
-fn take<T: serde::Serialize>(objects: &mut Objects, event: Result<Event<T>, watcher::Error>) {
+/// Takes what a watch says. A list that it begins anew counts once it is whole: what is not in it yet is not gone.
+fn take<T: serde::Serialize>(
+    objects: &mut Objects,
+    list: &mut Option<Objects>,
+    event: Result<Event<T>, watcher::Error>,
+) {
     let key = |object: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
     };
     match event {
-        Ok(Event::Apply(object) | Event::InitApply(object)) => {
+        Ok(Event::Apply(object)) => {
             let object = json!(object);
             objects.insert(key(&object), object);
         }
         Ok(Event::Delete(object)) => drop(objects.remove(&key(&json!(object)))),
-        Ok(Event::Init) => objects.clear(),
-        Ok(Event::InitDone) | Err(_) => {}
+        Ok(Event::Init) => *list = Some(Objects::new()),
+        Ok(Event::InitApply(object)) => {
+            let object = json!(object);
+            list.get_or_insert_default().insert(key(&object), object);
+        }
+        Ok(Event::InitDone) => *objects = list.take().unwrap_or_default(),
+        Err(_) => {}
     }
 }
 
@@ -119,8 +141,14 @@ fn decide(known: &Known, alive: &dyn Fn(&str) -> bool) -> Vec<Step> {
     steps
 }
 
+/// Whether a pod says that it is ready.
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
 /// The Deployment that a pod is of.
-fn owner(pod: &Value) -> Option<&str> {
+pub(super) fn owner(pod: &Value) -> Option<&str> {
     let owners = pod["metadata"]["ownerReferences"].as_array()?;
     owners.iter().find(|owner| owner["kind"] == "Deployment")?["uid"].as_str()
 }
@@ -192,4 +220,27 @@ async fn act(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_a_list_has_not_named_yet_is_not_gone() {
+        let (mut nodes, mut list) = (Objects::new(), None);
+        let node = || Node {
+            metadata: kube::api::ObjectMeta { name: Some("n".into()), ..Default::default() },
+            ..Node::default()
+        };
+        take(&mut nodes, &mut list, Ok(Event::Apply(node())));
+        take::<Node>(&mut nodes, &mut list, Ok(Event::Init));
+        assert!(nodes.len() == 1 && list.is_some(), "what was known stays, and is not gone by");
+        take(&mut nodes, &mut list, Ok(Event::InitApply(node())));
+        take::<Node>(&mut nodes, &mut list, Ok(Event::InitDone));
+        assert!(nodes.len() == 1 && list.is_none());
+        take::<Node>(&mut nodes, &mut list, Ok(Event::Init));
+        take::<Node>(&mut nodes, &mut list, Ok(Event::InitDone));
+        assert!(nodes.is_empty(), "what a whole list does not name is gone");
+    }
 }

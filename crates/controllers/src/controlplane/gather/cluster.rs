@@ -137,6 +137,7 @@ fn agent(
         image: image.clone(),
         server_url: ground.server.url.clone(),
         ca_checksum: ca_checksum(&ground.server.ca_certificates),
+        ca_certificates: ground.server.ca_certificates.clone(),
         token,
         customization: management.spec.cluster_agent_deployment_customization.clone(),
     })
