@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use anyhow::bail;
+use peers::Peer;
 use peers::availability::{available, on_ci};
 
 use crate::fuzz;
@@ -15,25 +16,26 @@ pub(crate) struct Arguments {
     /// Only what needs no peers: minutes, not more.
     #[arg(long, conflicts_with = "real")]
     quick: bool,
-    /// Also the suites that need machines of their own.
+    /// Only the suites on machines: the agent's, and the one with a real K3s.
     #[arg(long)]
     real: bool,
     /// Also what takes long: a minute of fuzzing for every target.
-    #[arg(long, conflicts_with = "quick")]
+    #[arg(long, conflicts_with_all = ["quick", "real"])]
     long: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut report = Report::new(if on_ci() { Skips::Forbidden } else { Skips::Allowed });
+    if arguments.real {
+        report.suite("real", on_machines);
+        return report.close();
+    }
     report.suite("workspace", || tests(&["--workspace"]));
     if !arguments.quick {
         report.suite("peers", with_peers);
     }
     if arguments.long {
         report.suite("fuzz", fuzz::shortly);
-    }
-    if arguments.real {
-        report.suite("real", || Ok(Verdict::Skipped("no suite yet".into())));
     }
     report.close()
 }
@@ -46,6 +48,15 @@ fn with_peers() -> anyhow::Result<Verdict> {
     provide_all()?;
     // Not the documentation's examples: an ignored one is not meant to run at all.
     tests(&["--workspace", "--lib", "--bins", "--tests", "--", "--ignored"])
+}
+
+/// The tests that boot machines.
+fn on_machines() -> anyhow::Result<Verdict> {
+    if let Err(reason) = Peer::Fleet.available() {
+        return Ok(Verdict::Skipped(reason.to_string()));
+    }
+    Peer::Fleet.provide()?;
+    tests(&["--package", "suites", "--test", "machines", "--test", "real_k3s", "--", "--ignored"])
 }
 
 fn tests(arguments: &[&str]) -> anyhow::Result<Verdict> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use machine::docker::Docker;
+use machine::docker::{Docker, Host};
 use machine::record::{Record, directory};
 use machine::ssh::Ssh;
 use machine::{Command, Drivers, Output};
@@ -115,6 +115,40 @@ fn a_container_comes_and_goes() {
         stage.run(&["create", "--driver=docker", "--docker-host=unix:///nowhere", "--docker-image=x", "x"]),
         3
     );
+}
+
+#[test]
+#[ignore = "needs cargo xtask peers"]
+fn a_network_is_made_and_cleared() {
+    if peers::machine::skip("machine-docker") {
+        return;
+    }
+    let _alone = DAEMON.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let docker = Daemon::shared().unwrap();
+    let (stage, image) = (Stage::new(), peers::machine::image(&docker).unwrap());
+    let host = stage.runtime.block_on(Host::reach(&docker.host())).unwrap();
+    assert!(stage.runtime.block_on(host.has_image(&image)).unwrap());
+    assert!(!stage.runtime.block_on(host.has_image("no-such-image:v1")).unwrap());
+    let address = stage.runtime.block_on(host.network("ground")).unwrap();
+    assert_eq!(stage.runtime.block_on(host.network("ground")).unwrap(), address, "made once");
+    let flags = [
+        format!("--docker-host={}", docker.host()),
+        format!("--docker-image={image}"),
+        "--docker-network=ground".into(),
+    ];
+    let mut words = vec!["create", "--driver=docker"];
+    words.extend(flags.iter().map(String::as_str));
+    words.push("ground-one");
+    assert_eq!(stage.run(&words), 0);
+    let routes = docker.run(&["exec", "ground-one", "ip", "route"]).unwrap();
+    assert!(routes.contains(&address.to_string()), "{address} in {routes}");
+    for _ in 0..2 {
+        stage.runtime.block_on(host.clear("ground")).unwrap();
+        assert_eq!(docker.run(&["ps", "--all", "--quiet"]).unwrap(), "", "no container is left");
+        assert_eq!(docker.run(&["network", "ls", "--quiet", "--filter", "name=ground"]).unwrap(), "");
+    }
+    let nowhere = stage.runtime.block_on(Host::reach("unix:///nowhere")).unwrap_err();
+    assert!(nowhere.to_string().contains("/nowhere"), "{nowhere}");
 }
 
 /// A host with a key that lets us in.

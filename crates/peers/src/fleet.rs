@@ -52,7 +52,9 @@ pub enum Error {
 
 /// Everything that decides what [`build`] makes.
 pub(crate) fn recipe(k3s: &Provided) -> Result<Recipe, Error> {
-    let mut recipe = Recipe::new().part("node", machine::recipe().digest()).part("k3s", name_of(&k3s.path));
+    let recipe = Recipe::new().part("node", machine::recipe().digest()).part("k3s", name_of(&k3s.path));
+    // How it is put together; to be changed with it.
+    let mut recipe = recipe.part("archive", "files only");
     for file in files_below(&sources())? {
         let path = file.strip_prefix(sources()).unwrap_or(&file).display().to_string();
         let content = match fs::read_link(&file) {
