@@ -176,10 +176,9 @@ impl Process {
     }
 
     async fn tunnel(&self) -> Result<Done, Failure> {
-        let config = tunnel::Config::load(|name| self.variable(name).to_owned());
-        let config = config.map_err(|error| crate::chain(&error))?;
+        let load = || tunnel::Config::load(|name| self.variable(name).to_owned());
         let entropy = || Box::new(SystemEntropy) as Box<dyn Entropy>;
-        let run = tunnel::run(config, &self.environment, Arc::new(SystemClock), entropy);
+        let run = tunnel::run(load, &self.environment, Arc::new(SystemClock), entropy);
         match run.await.map_err(|error| crate::chain(&error))? {}
     }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clock::Clock;
 use outbound::tls::Trust;
 use tokio::sync::Mutex;
 
@@ -18,6 +17,7 @@ use crate::journal::Journal;
 use crate::kubeconfig::{self, Kubeconfig};
 use crate::local::Local;
 use crate::machine::{Later, Machine};
+use crate::moved::{self, Notice};
 use crate::remote::{Observer, Remote};
 use crate::start;
 use crate::systemd;
@@ -84,18 +84,15 @@ async fn remote(
     binary: Option<PathBuf>,
 ) -> Result<End, Error> {
     let machine = applier.machine().clone();
-    let service = Service::new(&machine, config, binary.clone());
+    let service = Service::new(&machine, config, strict, binary.clone());
     let work = async {
-        let connection = Connection::load(&machine.root.locate(&config.connection_info_file))?;
-        let place = Place::new(&connection.namespace, &connection.secret)
-            .ok_or_else(|| Error::Place(connection.namespace.clone(), connection.secret.clone()))?;
-        let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
-        let journal = Journal::open(&machine.root, &config.state_directory)?;
-        let client = start::client(&kubeconfig, strict, &machine).await?;
-        let file = machine.root.locate(&config.connection_info_file);
-        let authority = Authority::new(&kubeconfig, file, ways(&kubeconfig, &machine));
-        Remote { client, place, applier, journal, observer: service.clone(), authority }.run().await;
-        Ok::<_, Error>(())
+        loop {
+            follow(config, strict, &applier, &service).await?;
+            // Another server: all over again, with the files that lead there.
+            if !service.moved.swap(false, Ordering::Relaxed) {
+                return Ok::<_, Error>(());
+            }
+        }
     };
     tokio::select! {
         biased;
@@ -103,6 +100,27 @@ async fn remote(
         result = work => result?,
     }
     Ok(End::Replaced(binary.unwrap_or_default()))
+}
+
+/// Follows the plan Secret on one server until the service ends it.
+async fn follow(
+    config: &Config,
+    strict: bool,
+    applier: &Arc<Applier>,
+    service: &Arc<Service>,
+) -> Result<(), Error> {
+    let machine = applier.machine();
+    let connection = Connection::load(&machine.root.locate(&config.connection_info_file))?;
+    let place = Place::new(&connection.namespace, &connection.secret)
+        .ok_or_else(|| Error::Place(connection.namespace.clone(), connection.secret.clone()))?;
+    let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
+    let journal = Journal::open(&machine.root, &config.state_directory)?;
+    let client = start::client(&kubeconfig, strict, machine).await?;
+    let (applier, observer) = (applier.clone(), service.clone());
+    let file = machine.root.locate(&config.connection_info_file);
+    let authority = Authority::new(&kubeconfig, file, ways(&kubeconfig, machine));
+    Remote { client, place, applier, journal, observer, authority }.run().await;
+    Ok(())
 }
 
 /// Ways to the server that trust given authorities and nobody else.
@@ -115,22 +133,25 @@ fn ways(kubeconfig: &Kubeconfig, machine: &Machine) -> authority::Ways {
     })
 }
 
-/// Tells the service manager when the server has been reached, and looks after the binary.
+/// Tells the service manager when the server has been reached, follows it, and looks after the binary.
 struct Service {
-    environment: Vec<(String, String)>,
-    clock: Arc<dyn Clock>,
+    machine: Machine,
+    config: Config,
+    strict: bool,
+    /// The files lead to another server.
+    moved: AtomicBool,
     ready: AtomicBool,
     keeper: Option<Mutex<Keeper>>,
 }
 
 impl Service {
-    fn new(machine: &Machine, config: &Config, binary: Option<PathBuf>) -> Arc<Self> {
+    fn new(machine: &Machine, config: &Config, strict: bool, binary: Option<PathBuf>) -> Arc<Self> {
         let keeper = binary.and_then(|binary| {
             let keeper = Keeper::new(machine.clone(), binary, &config.state_directory);
             keeper.inspect_err(complain).ok().map(Mutex::new)
         });
-        let (environment, clock) = (machine.environment.clone(), machine.clock.clone());
-        Arc::new(Service { environment, clock, ready: AtomicBool::new(false), keeper })
+        let (moved, ready) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Service { machine: machine.clone(), config: config.clone(), strict, moved, ready, keeper })
     }
 
     /// Ends when this binary has failed its trial and the one before is back.
@@ -141,7 +162,7 @@ impl Service {
                 Verdict::FallBack => return,
                 Verdict::Keep => std::future::pending().await,
                 Verdict::Until(until) => {
-                    let left = until.duration_since(self.clock.now());
+                    let left = until.duration_since(self.machine.clock.now());
                     tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
                 }
             }
@@ -165,7 +186,7 @@ impl Observer for Service {
     fn connected(&self) -> Later<'_, ()> {
         Box::pin(async {
             if !self.ready.swap(true, Ordering::Relaxed) {
-                systemd::ready(&self.environment);
+                systemd::ready(&self.machine.environment);
                 self.happened(Event::Connected).await;
             }
         })
@@ -175,6 +196,22 @@ impl Observer for Service {
         Box::pin(async {
             let Some(keeper) = &self.keeper else { return false };
             keeper.lock().await.found_another().await.inspect_err(complain).unwrap_or(false)
+        })
+    }
+
+    fn moved<'a>(&'a self, notice: &'a Notice) -> Later<'a, bool> {
+        Box::pin(async move {
+            let reach = async |kubeconfig: &Kubeconfig| {
+                let strict = self.strict || kubeconfig.ca.is_some();
+                start::client(kubeconfig, strict, &self.machine).await.map_err(|error| crate::chain(&error))
+            };
+            let gone = moved::go(&self.machine.root, &self.config, notice, reach).await;
+            let gone = gone.inspect_err(|error| {
+                tracing::warn!(error = %crate::chain(error), "the server has moved, but cannot be followed yet");
+            });
+            let gone = gone.unwrap_or(false);
+            self.moved.fetch_or(gone, Ordering::Relaxed);
+            gone
         })
     }
 }

@@ -13,6 +13,7 @@
 //! | [`disk`], [`files`], [`capture`], [`apply`], [`probes`] | what is done to it |
 //! | [`remote`], [`local`] | the loops: the Secret, the directory of plans |
 //! | [`tunnel`](mod@tunnel) | the cluster that the machine is part of, for the server |
+//! | [`moved`] | another server |
 //! | [`journal`], [`update`] | what has to survive the process; a binary that replaces ours |
 //! | [`cli`], [`daemon`], [`log`] | the command |
 
@@ -33,6 +34,7 @@ pub mod linux;
 pub mod local;
 pub mod log;
 pub mod machine;
+pub mod moved;
 pub mod object;
 pub mod probes;
 pub mod registry;

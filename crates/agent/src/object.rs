@@ -64,10 +64,9 @@ impl Object {
         self.metadata("resourceVersion")
     }
 
-    /// An annotation; empty if there is none.
-    pub fn annotation(&self, name: &str) -> &str {
-        let all = self.document.get("metadata").and_then(|metadata| metadata.get("annotations"));
-        all.and_then(|all| all.get(name)).and_then(Value::as_str).unwrap_or_default()
+    /// An annotation.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.document.get("metadata")?.get("annotations")?.get(name)?.as_str()
     }
 
     /// The whole Secret with an annotation, to be sent.
@@ -75,6 +74,15 @@ impl Object {
         let mut document = self.with(&Changes::new());
         document["metadata"]["annotations"][name] = value.into();
         document
+    }
+
+    /// The whole Secret without an annotation, to be sent.
+    pub fn without(&self, annotation: &str) -> Value {
+        let mut value = self.with(&Changes::new());
+        if let Some(all) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+            all.remove(annotation);
+        }
+        value
     }
 
     /// As the decisions want it.

@@ -7,7 +7,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use plan::agent::{Chores, Job, Local, Outcome, Seen, Source, Step, Tended, Why, Write, decide};
 use plan::authority::{TRUSTED, WANTED};
-use plan::secret::Changes;
+use plan::secret::{AGENT_EXPECTED_ANNOTATION as EXPECTED, Changes, MOVED_TO_ANNOTATION as MOVED_TO};
 use tokio::sync::watch as channel;
 
 use crate::apply::Applier;
@@ -15,6 +15,7 @@ use crate::authority::Authority;
 use crate::client::{self, Client};
 use crate::journal::Journal;
 use crate::machine::Later;
+use crate::moved::Notice;
 use crate::object::{self, Object};
 use crate::probes;
 use crate::retry::Retry;
@@ -22,6 +23,8 @@ use crate::watch::{self, News, Place};
 
 /// The longest sleep while something is due later: the clock may be set meanwhile.
 const NAP: Duration = Duration::from_secs(60);
+/// How often the way to a server that has moved is tried.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
 
 /// Why a request to the API did not do.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,12 @@ pub trait Observer: Send + Sync {
 
     /// There is nothing to do, and all that was done is reported. True ends the loop.
     fn at_rest(&self) -> Later<'_, bool> {
+        Box::pin(std::future::ready(false))
+    }
+
+    /// The server says where it is from now on, again and again while there is nothing to do. True ends the loop: there
+    /// is a way there.
+    fn moved<'a>(&'a self, _notice: &'a Notice) -> Later<'a, bool> {
         Box::pin(std::future::ready(false))
     }
 }
@@ -134,15 +143,50 @@ impl Work<'_> {
                 Step::Tend(chores) => self.tend(&chores).await,
                 Step::Wait { until, why } => {
                     self.say(why);
+                    if self.arrived().await {
+                        continue;
+                    }
                     let Some(later) = self.follow_authority().await else { continue };
                     let until = until.into_iter().chain(later).min();
-                    if self.observer.at_rest().await {
+                    let notice = self.notice();
+                    let leaves = match &notice {
+                        Some(notice) => self.observer.moved(notice).await,
+                        None => false,
+                    };
+                    if leaves || self.observer.at_rest().await {
                         return;
                     }
-                    self.nap(until).await;
+                    match notice {
+                        Some(_) => self.rest(Some(TRY_AGAIN)).await,
+                        None => self.nap(until).await,
+                    }
                 }
             }
         }
+    }
+
+    /// Where the server is, if it has moved.
+    fn notice(&self) -> Option<Notice> {
+        self.known.as_ref().and_then(|(object, _)| Notice::read(object.annotation(MOVED_TO)?))
+    }
+
+    /// Tells a server that everything was moved to that we are there. Says whether it was told.
+    async fn arrived(&mut self) -> bool {
+        let Some((object, _)) =
+            self.known.as_ref().filter(|(object, _)| object.annotation(EXPECTED).is_some())
+        else {
+            return false;
+        };
+        let answer = self.client.put(&self.place.path(), &object.without(EXPECTED)).await;
+        match answer.map_err(Error::from).and_then(|document| Ok(Object::read(document)?)) {
+            Ok(object) => {
+                self.retry.reset();
+                self.know(object, Source::Live);
+            }
+            Err(Error::Client(error)) if error.code() == Some(StatusCode::CONFLICT) => self.reread().await,
+            Err(error) => self.failed("write", &error).await,
+        }
+        true
     }
 
     fn now(&self) -> Timestamp {
@@ -278,14 +322,11 @@ impl Work<'_> {
         let (Some(authority), Some((object, _))) = (&mut self.authority, &self.known) else {
             return Some(None);
         };
-        let wanted = object.annotation(WANTED);
-        if wanted.is_empty() {
-            return Some(None);
-        }
+        let Some(wanted) = object.annotation(WANTED) else { return Some(None) };
         if let Err(later) = authority.follow(self.client, wanted, now).await {
             return Some(Some(later));
         }
-        if object.annotation(TRUSTED) == wanted {
+        if object.annotation(TRUSTED) == Some(wanted) {
             return Some(None);
         }
         let answer = self.client.put(&self.place.path(), &object.annotated(TRUSTED, wanted)).await;

@@ -41,17 +41,18 @@ pub enum Error {
     Proxy(#[from] proxy::Error),
 }
 
-/// Keeps a session for ever.
+/// Keeps a session for ever. What it is about is loaded anew for each one: the server may have moved.
 ///
 /// # Errors
-/// If it can never come about.
+/// If the first one can never come about.
 pub async fn run(
-    config: Config,
+    load: impl Fn() -> Result<Config, ConfigError>,
     environment: &[(String, String)],
     clock: Arc<dyn Clock>,
     entropy: impl Fn() -> Box<dyn Entropy>,
 ) -> Result<std::convert::Infallible, Error> {
-    let server = config.server()?;
+    let mut config = load()?;
+    let mut server = config.server()?;
     let mut client = Client {
         transport: Arc::new(ToServer::new(&config, &server, environment)?),
         handler: Arc::new(Forward::new(config.gate(), Around)),
@@ -90,6 +91,14 @@ pub async fn run(
         let pause = backoff.next(clock.monotonic().since(began), chance.as_mut());
         tracing::info!(retry_in = ?pause, "trying again");
         tokio::time::sleep(pause).await;
+        let Ok(found) = load() else { continue };
+        if let Ok(there) = found.server()
+            && let Ok(way) = ToServer::new(&found, &there, environment)
+        {
+            client.transport = Arc::new(way);
+            client.handler = Arc::new(Forward::new(found.gate(), Around));
+            (config, server) = (found, there);
+        }
     }
 }
 

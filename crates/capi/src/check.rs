@@ -41,6 +41,10 @@ impl Controller for Checks {
         "machinehealthcheck"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.checks.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let start = start::begin(context, turn, &context.checks, key, |_| true).await?;

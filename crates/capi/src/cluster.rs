@@ -85,6 +85,10 @@ impl Controller for Clusters {
         "cluster"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.clusters.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let start = start::begin(context, turn, &context.clusters, key, |_| false).await?;

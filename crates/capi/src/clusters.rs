@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use api::capi::v1beta2::Cluster;
 use clock::Clock;
 use k8s_openapi::api::core::v1::Secret;
 use kit::access::{AccessListener, ClusterAccess, Connection, Dial, Health, NotConnected};
@@ -82,7 +83,7 @@ pub struct ClusterCache {
     probing: Probing,
     entries: Mutex<BTreeMap<Key, Entry>>,
     tasks: Mutex<JoinSet<()>>,
-    listener: OnceLock<Listener>,
+    listener: Arc<OnceLock<Listener>>,
     /// Whoever else wants to be told.
     others: Arc<Mutex<Vec<AccessListener>>>,
 }
@@ -152,18 +153,30 @@ impl ClusterCache {
             probing,
             entries: Mutex::default(),
             tasks: Mutex::default(),
-            listener: OnceLock::new(),
+            listener: Arc::default(),
             others: Arc::default(),
         })
     }
 
-    /// Has `listener` told. The first one counts.
+    /// From now on follows the clusters that these caches know. A second time changes nothing.
+    pub fn follow(self: &Arc<Self>, caches: &Caches) {
+        let this = Arc::downgrade(self);
+        caches.of(&KindId::of::<Cluster>()).listen("cluster-cache", || {
+            Arc::new(move |change| {
+                if let Some(this) = this.upgrade() {
+                    this.changed(change);
+                }
+            })
+        });
+    }
+
+    /// Has `listener` told, also of clusters that are reached already. The first one counts.
     pub(crate) fn tell(&self, listener: Listener) {
         let _ = self.listener.set(listener);
     }
 
     /// A cluster changed: one that has infrastructure is reached for, one that is gone is let go.
-    pub(crate) fn changed(self: &Arc<Self>, change: &Change) {
+    fn changed(self: &Arc<Self>, change: &Change) {
         let key = change.object().key();
         let Some(object) = &change.after else {
             if let Some(entry) = self.lock().remove(&key) {
@@ -269,11 +282,10 @@ impl ClusterCache {
         let nodes = caches.of_cluster(&nodes(), trim_node);
         let synced = tokio::time::timeout(SYNC_WITHIN, nodes.wait_synced()).await;
         synced.map_err(|_| failed(nodes.trouble().unwrap_or_else(|| "its nodes cannot be listed".into())))?;
-        let (listener, others, cluster) =
-            (self.listener.get().cloned(), self.others.clone(), cluster.clone());
+        let (listener, others, cluster) = (self.listener.clone(), self.others.clone(), cluster.clone());
         nodes.listen("capi", || {
             Arc::new(move |change| {
-                if let Some(listener) = &listener {
+                if let Some(listener) = listener.get() {
                     listener(&cluster, Some(change));
                 }
                 tell_all(&others, &cluster);

@@ -63,6 +63,10 @@ impl Controller for Deployments {
         "machinedeployment"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.deployments.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let start = start::begin(context, turn, &context.deployments, key, |_| true).await?;

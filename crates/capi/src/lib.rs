@@ -101,12 +101,5 @@ fn follow_clusters(context: &Arc<Context>, clusters: &Arc<ClusterCache>) {
             None => wiring::cluster_reached(&context, cluster),
         }
     }));
-    let followed = Arc::downgrade(clusters);
-    context.clusters.listen("capi-clusters", || {
-        Arc::new(move |change| {
-            if let Some(clusters) = followed.upgrade() {
-                clusters.changed(change);
-            }
-        })
-    });
+    clusters.follow(&context.caches);
 }

@@ -77,6 +77,10 @@ impl Controller for Sets {
         "machineset"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.sets.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let start = start::begin(context, turn, &context.sets, key, stands_alone).await?;

@@ -21,8 +21,7 @@ use crate::{Parts, until};
 use context::Context;
 use gather::Seen;
 
-pub use crate::error::Error;
-pub use context::Installers;
+pub use context::{Error, Installers};
 
 /// How many objects are looked at at a time.
 const AT_A_TIME: usize = 100;
@@ -56,6 +55,10 @@ impl Controller for Bootstraps {
 
     fn name(&self) -> &'static str {
         "bootstrap"
+    }
+
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.0.bootstraps.get(key)
     }
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {

@@ -63,6 +63,10 @@ impl Controller for Infrastructures {
         "infrastructure cluster"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.infrastructure.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let Some(object) = context.infrastructure.get(key).filter(|object| !object.deleting()) else {

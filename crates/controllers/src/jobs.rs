@@ -1,4 +1,5 @@
-//! Runs the Jobs of infrastructure machines where no Kubernetes does: on the embedded API server.
+//! Runs the Jobs of infrastructure machines where no Kubernetes does: on the embedded API server, and of drivers that live in this
+//! process.
 //!
 //! Only Jobs that belong to an infrastructure machine are run, and only two things run in them: drivers of our own, in
 //! this process, and rancher-machine, as a process. Everything else about them is as on a Kubernetes: a pod for each
@@ -28,6 +29,9 @@ use context::Context;
 pub use context::Error;
 use decide::Step;
 
+/// What `spec.managedBy` says of Jobs that we run on a Kubernetes that would run them itself.
+pub const MANAGED_BY: &str = "herdsman.io/local";
+
 /// How many Jobs are looked at at a time; how many run is not limited by this.
 const AT_A_TIME: usize = 50;
 
@@ -42,6 +46,8 @@ pub struct Settings {
     pub rancher_machine: Option<PathBuf>,
     /// Where downloaded drivers are kept.
     pub downloads: PathBuf,
+    /// Whether only Jobs that are marked with [`MANAGED_BY`] are run: Kubernetes runs the others.
+    pub marked_only: bool,
 }
 
 /// The proxies that an environment names, as every program reads them.
@@ -82,6 +88,10 @@ impl Controller for Jobs {
 
     fn name(&self) -> &'static str {
         "jobs"
+    }
+
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.jobs.get(key)
     }
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {

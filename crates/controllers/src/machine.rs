@@ -9,7 +9,7 @@ mod installation;
 mod view;
 mod wiring;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +36,31 @@ pub struct Settings {
     pub policy: Policy,
     /// Our own environment: what the setting `whitelist-envvars` names of it, drivers get.
     pub environment: BTreeMap<String, String>,
+    /// Which Jobs are marked as ours, so that Kubernetes' own controller leaves them to us.
+    pub marked: Marked,
+}
+
+/// Jobs that are marked with [`jobs::MANAGED_BY`](crate::jobs::MANAGED_BY).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Marked {
+    /// None: nobody but us runs Jobs here, or we run none.
+    #[default]
+    Nothing,
+    /// Those of these drivers.
+    Of(BTreeSet<String>),
+    /// All.
+    All,
+}
+
+impl Marked {
+    /// Whether Jobs of a driver are marked.
+    pub fn marks(&self, driver: &str) -> bool {
+        match self {
+            Marked::Nothing => false,
+            Marked::Of(drivers) => drivers.contains(driver),
+            Marked::All => true,
+        }
+    }
 }
 
 /// Looks after the machines of all drivers until the future is dropped.
@@ -62,6 +87,10 @@ impl Controller for Machines {
 
     fn name(&self) -> &'static str {
         "machine"
+    }
+
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.kind.cache.get(key)
     }
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {

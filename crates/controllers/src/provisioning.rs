@@ -13,6 +13,7 @@ mod wiring;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::catalogue::annotations;
 use api::names;
 use kit::runner::Controller;
 use kit::{Ended, Key, Object, Turn};
@@ -65,6 +66,10 @@ impl Controller for Clusters {
         "provisioning cluster"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.known.clusters.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let local = (key.namespace.as_str(), key.name.as_str()) == LOCAL;
@@ -72,6 +77,10 @@ impl Controller for Clusters {
             context.told.forget(key);
             return Ok(Ended::Gone);
         };
+        // Whoever moves it to another server must find nothing changed, and nothing made anew.
+        if object.annotation(annotations::PAUSED).is_some() {
+            return Ok(Ended::Well);
+        }
         let ended = match object.deleting() {
             true => remove::look(context, turn, &object).await,
             false => self.look(turn, object).await,

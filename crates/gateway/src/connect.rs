@@ -126,6 +126,13 @@ impl Registrar {
         self.book.ready() && self.machines.synced() && self.clusters.synced()
     }
 
+    /// Waits until it is.
+    pub async fn wait_ready(&self) {
+        while !self.book.wait_ready().await {}
+        self.machines.wait_synced().await;
+        self.clusters.wait_synced().await;
+    }
+
     /// Who introduces itself.
     async fn introduced(&self, headers: &HeaderMap) -> Result<(String, Credential), Refusal> {
         let token = headers::bearer(headers).ok_or(Refusal::NoToken)?;

@@ -33,8 +33,8 @@ use crate::issue;
 use crate::kubeconfigs::Kubeconfigs;
 use crate::kubernetes::Kubernetes;
 use crate::limit::Limit;
-use crate::metrics::Metrics;
-use crate::reviews::Reviews;
+use crate::metrics::{self, Metrics};
+use crate::reviews::{Finding, Reviews};
 use crate::route::{self, Route};
 
 /// How long requests have to finish once the server is to stop.
@@ -156,6 +156,11 @@ impl Gateway {
         self.0.assets.offer_agent()
     }
 
+    /// Waits until enough is known to answer nodes.
+    pub async fn wait_ready(&self) {
+        self.0.registrar.wait_ready().await;
+    }
+
     /// Keeps what tunnels say, tells which clusters are connected, and ends tokens that have been replaced. Runs until it is dropped.
     pub async fn run(&self) {
         let tokens = async {
@@ -264,7 +269,21 @@ impl Gateway {
         }
     }
 
+    /// Ours, with those of the API if it is ours, too.
     async fn metrics(&self, request: Request<Incoming>) -> Response<Body> {
+        if !self.0.kubernetes.is_ours() {
+            let token = headers::bearer(request.headers()).unwrap_or_default();
+            return match self.0.reviews.may_read(token, "/metrics").await {
+                Ok(Finding::Allowed) => {
+                    body::answer(StatusCode::OK, metrics::CONTENT_TYPE, self.0.metrics.beside(""))
+                }
+                Ok(Finding::Unknown) => body::text(StatusCode::UNAUTHORIZED, "Unauthorized"),
+                Ok(Finding::Forbidden) => {
+                    body::text(StatusCode::FORBIDDEN, "the right to get the path /metrics is needed")
+                }
+                Err(error) => body::text(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            };
+        }
         let (mut head, theirs) = self.0.kubernetes.handle(request).await.into_parts();
         if head.status != StatusCode::OK {
             return Response::from_parts(head, theirs);

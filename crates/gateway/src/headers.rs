@@ -20,6 +20,9 @@ const HOP: [&str; 8] = [
     "upgrade",
 ];
 
+/// What the names of service accounts begin with.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
 /// What a front proxy says of its user. Nobody says it to us, and we do not hand it on.
 const FRONT_PROXY: &str = "x-remote-";
 
@@ -137,14 +140,17 @@ fn act_as(headers: &mut HeaderMap, user: &User) -> bool {
         }
     };
     add("impersonate-user", &user.name);
-    if !user.uid.is_empty() {
-        add("impersonate-uid", &user.uid);
+    // A service account's groups follow from its name, and the server adds them: we need no right to act for groups then.
+    let account = user.name.starts_with(SERVICE_ACCOUNT);
+    let (uid, groups) = if account { ("", &[][..]) } else { (&*user.uid, &user.groups[..]) };
+    if !uid.is_empty() {
+        add("impersonate-uid", uid);
     }
-    for group in &user.groups {
+    for group in groups {
         add("impersonate-group", group);
     }
     let whole = set.first().is_some_and(|(name, _)| name == "impersonate-user")
-        && set.len() == 1 + usize::from(!user.uid.is_empty()) + user.groups.len();
+        && set.len() == 1 + usize::from(!uid.is_empty()) + groups.len();
     if whole {
         for (name, value) in set {
             headers.append(name, value);

@@ -12,6 +12,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tunnel::Hub;
 
+/// What an exposition of ours alone is.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// How an exposition ends.
 const END: &str = "# EOF\n";
 

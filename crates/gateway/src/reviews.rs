@@ -11,7 +11,9 @@ use api::Kind as _;
 use api::management::v3::Cluster;
 use clock::{Clock, Monotonic};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use kube::api::PostParams;
 use kube::{Api, Client};
 
@@ -77,11 +79,9 @@ impl Reviews {
             ..ResourceAttributes::default()
         };
         let spec = SubjectAccessReviewSpec { resource_attributes: Some(attributes), ..subject };
-        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let answer = api.create(&PostParams::default(), &review).await?;
-        if !answer.status.is_some_and(|status| status.allowed) {
-            return Ok(Finding::Forbidden);
+        let found = self.review(spec).await?;
+        if found != Finding::Allowed {
+            return Ok(found);
         }
         let mut known = self.lock();
         if known.len() >= MOST {
@@ -91,6 +91,24 @@ impl Reviews {
             known.insert(key, now);
         }
         Ok(Finding::Allowed)
+    }
+
+    /// Whether the holder of a token may read a path that is no object's.
+    ///
+    /// # Errors
+    /// If nobody can be asked.
+    pub async fn may_read(&self, token: &str, path: &str) -> Result<Finding, kube::Error> {
+        let Some(subject) = self.who(token).await? else { return Ok(Finding::Unknown) };
+        let attributes = NonResourceAttributes { path: Some(path.into()), verb: Some("get".into()) };
+        self.review(SubjectAccessReviewSpec { non_resource_attributes: Some(attributes), ..subject }).await
+    }
+
+    async fn review(&self, spec: SubjectAccessReviewSpec) -> Result<Finding, kube::Error> {
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = api.create(&PostParams::default(), &review).await?;
+        let allowed = answer.status.is_some_and(|status| status.allowed);
+        Ok(if allowed { Finding::Allowed } else { Finding::Forbidden })
     }
 
     /// Whose token it is.

@@ -145,7 +145,7 @@ mod tests {
         let first = load(directory, &SystemClock, entropy).unwrap();
         assert!(first.before.is_empty());
         let second = succeed(directory);
-        assert_eq!(second.before, [first.current.certificate.clone()]);
+        assert_eq!(second.before, std::slice::from_ref(&first.current.certificate));
         assert_eq!(load(directory, &SystemClock, entropy).unwrap(), second);
         // A crash between the files: the next start has the authority that issues.
         std::fs::write(directory.join("pki/ca.crt"), &first.current.certificate).unwrap();

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::verbs::{
-    completion, create, describe, diff, get, kubeconfig, logs, node_command, scale, ssh, support_bundle,
-    upgrade,
+    completion, create, delete, describe, diff, get, kubeconfig, logs, node_command, scale, ssh,
+    support_bundle, upgrade,
 };
 use crate::{
-    apiserver, backup, certificates, crds, explain, log, plan, quickstart, rotate, server, simulate, up,
+    apiserver, backup, certificates, crds, explain, log, moving, plan, quickstart, rotate, server, simulate,
+    up,
 };
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
@@ -28,8 +29,8 @@ enum Command {
     Sim(simulate::Arguments),
     /// Serve a Kubernetes API of its own, kept in a directory, until SIGTERM
     Apiserver(apiserver::Arguments),
-    /// Run controllers on a Kubernetes that is there already, until SIGTERM
-    Server(server::Arguments),
+    /// Run everything on a Kubernetes that is there already, as one replica of several if you like, until SIGTERM
+    Server(Box<server::Arguments>),
     /// Print the CustomResourceDefinitions as YAML, or install them
     Crds {
         #[command(subcommand)]
@@ -44,6 +45,8 @@ enum Command {
     Backup(backup::BackupArguments),
     /// Make a data directory what it was when a backup was made
     Restore(backup::RestoreArguments),
+    /// Move all clusters to another server, while they run
+    Move(moving::Arguments),
     /// Add a key that Secrets are encrypted with at rest, without stopping the server
     RotateEncryptionKey(rotate::Arguments),
     /// Show who vouches for the server, or have a new authority take over that nodes follow by themselves
@@ -58,6 +61,8 @@ enum Command {
         #[command(subcommand)]
         what: create::What,
     },
+    /// Delete a cluster with all its machines, or one machine
+    Delete(delete::Arguments),
     /// List clusters, machines, pools and more
     Get(get::Arguments),
     /// Show everything that a cluster is made of, and what is not well
@@ -107,7 +112,7 @@ impl Cli {
             }
             Command::Server(arguments) => {
                 log::start();
-                server::run(arguments)
+                server::run(*arguments)
             }
             Command::Crds { action: None } => crds::print(),
             Command::Crds { action: Some(CrdsAction::Install) } => crds::install(),
@@ -118,10 +123,12 @@ impl Cli {
             Command::Explain(arguments) => explain::run(&arguments),
             Command::Backup(arguments) => backup::make(&arguments),
             Command::Restore(arguments) => backup::restore(&arguments),
+            Command::Move(arguments) => moving::run(&arguments),
             Command::RotateEncryptionKey(arguments) => rotate::run(&arguments),
             Command::Certificates { action } => certificates::run(&action),
             Command::Quickstart(arguments) => quickstart::run(&arguments),
             Command::Create { what } => create::run(&what),
+            Command::Delete(arguments) => delete::run(&arguments),
             Command::Get(arguments) => get::run(&arguments),
             Command::Describe(arguments) => describe::run(&arguments),
             Command::Diff(arguments) => diff::run(&arguments),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clock::{Deadline, SystemClock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 
 /// Who owns the fields that the installer writes.
@@ -46,8 +46,11 @@ pub(crate) fn install() -> anyhow::Result<()> {
 /// Puts all of them in place and waits until each is served; gives their names.
 pub(crate) async fn ensure(client: &Client) -> anyhow::Result<Vec<String>> {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
-    let all = api::crd::all();
-    for crd in &all {
+    let mut all = api::crd::all();
+    let there = crds.list(&ListParams::default()).await.context("listing the CustomResourceDefinitions")?;
+    for crd in &mut all {
+        let found = there.iter().find(|one| one.metadata.name == crd.metadata.name);
+        keep_converter(crd, found);
         apply(&crds, crd).await?;
     }
     let names: Vec<String> = all.iter().map(|crd| crd.name_any()).collect();
@@ -62,6 +65,18 @@ pub(crate) async fn wait_all(client: &Client, names: &[String]) -> anyhow::Resul
         wait_established(&crds, name).await?;
     }
     Ok(())
+}
+
+/// Who converts now goes on to do so: where that is has been settled by whoever serves webhooks.
+fn keep_converter(crd: &mut CustomResourceDefinition, found: Option<&CustomResourceDefinition>) {
+    let converter = |crd: &CustomResourceDefinition| {
+        crd.spec.conversion.as_ref()?.webhook.as_ref()?.client_config.clone()
+    };
+    let known = found.and_then(converter);
+    let webhook = crd.spec.conversion.as_mut().and_then(|conversion| conversion.webhook.as_mut());
+    if let (Some(webhook), Some(known)) = (webhook, known) {
+        webhook.client_config = Some(known);
+    }
 }
 
 async fn apply(crds: &Api<CustomResourceDefinition>, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
@@ -86,5 +101,28 @@ async fn wait_established(crds: &Api<CustomResourceDefinition>, name: &str) -> a
             bail!("{name} is not served after {} s: {reason}", ESTABLISHED_WITHIN.as_secs());
         }
         tokio::time::sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_converter_that_works_stays() {
+        let all = api::crd::all();
+        let mut new = all.iter().find(|crd| crd.spec.conversion.is_some()).unwrap().clone();
+        let mut there = new.clone();
+        let config = |crd: &mut CustomResourceDefinition| {
+            crd.spec.conversion.as_mut().unwrap().webhook.as_mut().unwrap().client_config.clone()
+        };
+        let usual = config(&mut new);
+        keep_converter(&mut new, None);
+        assert_eq!(config(&mut new), usual);
+        let webhook = there.spec.conversion.as_mut().unwrap().webhook.as_mut().unwrap();
+        let known = webhook.client_config.as_mut().unwrap();
+        (known.service, known.url) = (None, Some("https://h:1/convert".into()));
+        keep_converter(&mut new, Some(&there));
+        assert_eq!(config(&mut new).unwrap().url.as_deref(), Some("https://h:1/convert"));
     }
 }

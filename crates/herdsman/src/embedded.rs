@@ -24,7 +24,7 @@ use crate::audit::AuditArguments;
 use crate::converter::OurKinds;
 
 /// The namespaces of the product.
-const NAMESPACES: [&str; 3] = ["cattle-global-data", "cattle-system", "fleet-default"];
+pub(crate) const NAMESPACES: [&str; 3] = ["cattle-global-data", "cattle-system", "fleet-default"];
 
 /// Where the Service `kubernetes` is.
 pub(crate) const SERVICE_ADDRESS: &str = "10.96.0.1";

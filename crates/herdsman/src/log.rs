@@ -1,20 +1,36 @@
-//! Log lines on stderr.
+//! Log lines. What controllers say bears the cluster and the machine that it is about.
+
+use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 /// Starts logging to a file: the terminal is somebody else's.
 ///
 /// # Errors
 /// If the file cannot be opened.
-pub(crate) fn start_in(path: &std::path::Path) -> std::io::Result<()> {
+pub(crate) fn start_in(path: &Path) -> std::io::Result<()> {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-    let filter = EnvFilter::try_from_env("HERDSMAN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(file).init();
+    begin(file, Some(false));
     Ok(())
 }
 
-/// Starts logging: what `HERDSMAN_LOG` asks for (such as `debug` or `apiserver=trace`), `info` by default.
+/// Starts logging to stderr.
 pub(crate) fn start() {
+    begin(std::io::stderr, None);
+}
+
+/// What `HERDSMAN_LOG` asks for (such as `debug` or `apiserver=trace`), `info` by default; as JSON if
+/// `HERDSMAN_LOG_FORMAT` is `json`.
+fn begin(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static, colours: Option<bool>) {
     let filter = EnvFilter::try_from_env("HERDSMAN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let lines = match colours {
+        Some(colours) => lines.with_ansi(colours),
+        None => lines,
+    };
+    match std::env::var("HERDSMAN_LOG_FORMAT").is_ok_and(|format| format == "json") {
+        true => lines.json().flatten_event(true).with_span_list(false).init(),
+        false => lines.init(),
+    }
 }

@@ -2,56 +2,38 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ::apiserver::encryption;
 use ::apiserver::instance::Instance;
-use ::gateway::{Authorities, Book, Certificates, Embedded, Gateway, Public, TunnelDial};
+use ::gateway::{Authorities, Book, Certificates, Embedded, Public};
 use anyhow::Context as _;
 use clock::{Clock, SystemClock, SystemEntropy};
-use controllers::ServerInfo;
-use controllers::controlplane::{Waits, WaitsCollector};
-use kit::Caches;
 use kubeapi::authn::{MASTERS, User};
-use machine::Drivers;
-use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use sim::World;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
-use tunnel::Hub;
+use tokio::sync::Notify;
 
 use crate::admin;
+use crate::assembly::{Assembly, Ground};
 use crate::authority;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
-use crate::simulated::Simulated;
-use crate::work::Work;
+use crate::serving::{Serving, public_url};
+use crate::work::{Group, Jobs, Work};
 
 /// As whom our own controllers act.
 const OURSELVES: &str = "system:herdsman";
 /// Where clusterctl finds that Cluster API's core is at home here.
-const CORE_NAMESPACE: &str = "cattle-system";
-/// Where simulated machines are, in the data directory.
-const SIM: &str = "sim";
+pub(crate) const CORE_NAMESPACE: &str = "cattle-system";
+/// What clusterctl is told of us.
+pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// How the product is started.
 pub(crate) struct Setup {
     pub(crate) directory: PathBuf,
-    pub(crate) listen: SocketAddr,
-    pub(crate) server_url: Option<String>,
-    pub(crate) certificate: Certificate,
-    pub(crate) rancher_machine: Option<PathBuf>,
-    /// Where agents for nodes are.
-    pub(crate) assets: Vec<PathBuf>,
+    pub(crate) serving: Serving,
     pub(crate) options: Options,
-}
-
-/// Where the server's certificate comes from.
-pub(crate) enum Certificate {
-    /// Our own authority issues one for what we know ourselves by, and for these.
-    Issued(Vec<String>),
-    /// Somebody brings it: chain, key, and who vouches for it (empty: every system does), as PEM.
-    Own { chain: String, key: String, ca: String },
 }
 
 /// Where the product is reached.
@@ -71,40 +53,38 @@ pub(crate) struct Product {
     directory: PathBuf,
     opened: Opened,
     instance: Instance,
-    gateway: Gateway,
     listener: TcpListener,
     tls: Arc<ServerConfig>,
+    assembly: Assembly,
     work: Work,
     world: World,
-    own_end: OwnEnd,
+    shown: Shown,
 }
 
-/// Our own end, and everybody who is told of it.
-struct OwnEnd {
+/// What our own end shows, and for whom it is written down.
+struct Shown {
     certificates: Certificates,
-    /// The gateway and controllers: whoever follows it must not find that nobody tells it any more.
-    told: (watch::Sender<Public>, watch::Sender<ServerInfo>),
     directory: PathBuf,
     /// For programs on this machine.
     local_url: String,
     admin_token: String,
 }
 
-impl OwnEnd {
+impl Shown {
     /// Follows changes of our authority; one that somebody else brought is not ours to change.
-    async fn follow(&self, wake: &Notify) {
+    async fn follow(&self, assembly: &Assembly, wake: &Notify) {
         if let Some(known) = self.certificates.authorities() {
-            authority::follow(&self.directory, known, wake, |found| self.succeed(found)).await;
+            let take = |found: &Authorities| self.succeed(assembly, found);
+            authority::follow(&self.directory, known, wake, take).await;
         }
     }
 
     /// Other authorities vouch for us. What they issue is shown first; then everybody learns of it.
-    fn succeed(&self, authorities: &Authorities) -> anyhow::Result<()> {
+    fn succeed(&self, assembly: &Assembly, authorities: &Authorities) -> anyhow::Result<()> {
         self.certificates.replace_authorities(authorities.clone())?;
         let trusted = self.certificates.trusted();
         admin::write(&self.directory, &self.local_url, &trusted, &self.admin_token)?;
-        self.told.0.send_modify(|public| public.ca_certificates = trusted.clone());
-        self.told.1.send_modify(|server| server.ca_certificates = trusted);
+        assembly.vouched_by(&trusted);
         Ok(())
     }
 }
@@ -113,12 +93,13 @@ impl Product {
     /// Starts everything that has to be there before the first request. Nobody is served yet.
     pub(crate) async fn start(setup: Setup) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let directory = setup.directory;
-        let opened = Opened::open(&directory, &setup.options, &clock)?;
-        let listener = listener(setup.listen, &directory).await?;
+        let Setup { directory, serving, options } = setup;
+        let opened = Opened::open(&directory, &options, &clock)?;
+        let listener = listener(serving.listen, &directory).await?;
         let address = listener.local_addr()?;
-        let url = setup.server_url.unwrap_or_else(|| public_url(address));
-        let certificates = certificates(&directory, setup.certificate, address, &url, &clock)?;
+        let url = serving.server_url.unwrap_or_else(|| public_url(address));
+        let authorities = authority::load(&directory, &*clock, &mut SystemEntropy)?;
+        let certificates = serving.certificate.certificates(authorities, address, &url, &clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
 
         let token = admin::token(&directory, &mut SystemEntropy);
@@ -134,59 +115,37 @@ impl Product {
         let user = User { name: OURSELVES.into(), groups: vec![MASTERS.into()], ..User::default() };
         let client = kube::Client::new(instance.api().as_user(user), "default");
         crate::crds::ensure(&client).await?;
-        capi::inventory::register(&client, CORE_NAMESPACE, concat!("v", env!("CARGO_PKG_VERSION"))).await?;
+        capi::inventory::register(&client, CORE_NAMESPACE, VERSION).await?;
 
-        let server = ServerInfo { url: url.clone(), ca_certificates: public.ca_certificates.clone() };
-        let told = (watch::Sender::new(public), watch::Sender::new(server));
-        let caches = Caches::new(client.clone(), kit::index::entries);
-        let waits: Arc<Waits> = Arc::default();
-        let gateway = Gateway::new(::gateway::Parts {
+        let assembly = Assembly::new(Ground {
+            client: client.clone(),
             kubernetes: Arc::new(Embedded(instance.api().clone())),
-            caches: caches.clone(),
             book,
-            hub: Hub::new(Default::default(), clock.clone(), Box::new(SystemEntropy)),
-            clock: clock.clone(),
-            entropy: Arc::new(Mutex::new(SystemEntropy)),
-            public: told.0.subscribe(),
-            settings: ::gateway::Settings {
-                assets: setup.assets,
-                metrics: metrics(&waits),
-                ..Default::default()
-            },
-        });
-        let world = World::open(sim::Settings::new(directory.join(SIM), seed(), clock.clone()))
-            .await
-            .context("the simulated machines cannot be started")?;
-        let work = Work {
-            caches,
-            clock: clock.clone(),
-            dial: Arc::new(TunnelDial::new(gateway.downstreams().clone())),
-            server: told.1.subscribe(),
-            offers_agent: gateway.offers_agent(),
+            clock,
+            public,
             directory: directory.clone(),
-            drivers: Drivers::built_in().with(Simulated(world.machines())),
-            rancher_machine: setup.rancher_machine,
-            waits,
-        };
-        let (tls, own_directory) = (certificates.server_config()?, directory.clone());
+            assets: serving.assets,
+            rancher_machine: serving.rancher_machine,
+            jobs: Jobs::Alone,
+        });
+        let world = assembly.world().await?;
+        let work = assembly.work(&world, assembly.tunnels());
+        let tls = certificates.server_config()?;
+        let address = Address { url, kubeconfig };
+        let shown =
+            Shown { certificates, directory: directory.clone(), local_url: local, admin_token: token };
         Ok(Product {
-            address: Address { url, kubeconfig },
+            address,
             client,
             directory,
             opened,
             instance,
-            gateway,
             listener,
             tls,
+            assembly,
             work,
             world,
-            own_end: OwnEnd {
-                certificates,
-                told,
-                directory: own_directory,
-                local_url: local,
-                admin_token: token,
-            },
+            shown,
         })
     }
 
@@ -204,16 +163,15 @@ impl Product {
             directory,
             opened,
             instance,
-            gateway,
             listener,
             tls,
+            assembly,
             work,
             world,
-            own_end,
-            ..
+            shown,
         } = self;
-        let closing = gateway.clone();
-        let kinds = config_kinds(&work.drivers);
+        let gateway = assembly.gateway.clone();
+        let kinds = config_kinds(work.drivers().all().map(|driver| driver.name()));
         let begun = async {
             if let Err(error) = crate::crds::wait_all(&client, &kinds).await {
                 tracing::warn!(error = format!("{error:#}"), "drivers are not ready");
@@ -224,9 +182,10 @@ impl Product {
         let busy = async {
             tokio::join!(
                 gateway.run(),
-                work.run(),
+                work.run_core(),
+                work.run(&Group::ALL),
                 encryption::follow(&opened.store, &directory, &woken.0),
-                own_end.follow(&woken.1),
+                shown.follow(&assembly, &woken.1),
                 async {
                     loop {
                         keys_changed.notified().await;
@@ -245,10 +204,9 @@ impl Product {
             }
             tracing::info!("stopping");
             world.stop().await;
-            closing.close();
+            gateway.close();
         });
         instance.stop().await;
-        drop(own_end);
     }
 }
 
@@ -265,54 +223,7 @@ async fn listener(address: SocketAddr, directory: &Path) -> anyhow::Result<TcpLi
 }
 
 /// The definitions of what users write for each driver.
-fn config_kinds(drivers: &Drivers) -> Vec<String> {
-    let of = |name: &str| api::machine::Driver::named(name).map(|driver| driver.config_kind().to_lowercase());
-    drivers
-        .all()
-        .filter_map(|driver| Some(format!("{}s.{}", of(driver.name())?, api::machine::CONFIG_GROUP)))
-        .collect()
-}
-
-/// Where nodes and users reach a server that nobody has given a name.
-fn public_url(address: SocketAddr) -> String {
-    format!("https://{}", SocketAddr::new(advertised(address.ip()), address.port()))
-}
-
-fn certificates(
-    directory: &Path,
-    certificate: Certificate,
-    address: SocketAddr,
-    url: &str,
-    clock: &Arc<dyn Clock>,
-) -> anyhow::Result<Certificates> {
-    let names = match certificate {
-        Certificate::Own { chain, key, ca } => {
-            return Ok(Certificates::own(&chain, &key, &ca, clock.clone())?);
-        }
-        Certificate::Issued(names) => names,
-    };
-    let authorities = authority::load(directory, &**clock, &mut SystemEntropy)?;
-    let mut all = vec!["localhost".to_owned()];
-    all.extend([address.ip(), reachable(address).ip(), advertised(address.ip())].map(|ip| ip.to_string()));
-    all.extend(
-        url.parse::<http::Uri>().ok().and_then(|url| Some(url.host()?.trim_matches(['[', ']']).to_owned())),
-    );
-    all.extend(names);
-    all.dedup();
-    Ok(Certificates::issued(authorities, all, clock.clone(), Box::new(SystemEntropy))?)
-}
-
-/// What controllers tell of themselves.
-fn metrics(waits: &Arc<Waits>) -> Arc<Registry> {
-    let mut registry = Registry::default();
-    kit::metrics::shared().register(&mut registry);
-    registry.register_collector(Box::new(WaitsCollector(waits.clone())));
-    Arc::new(registry)
-}
-
-/// What simulated machines leave to chance is another thing in every process.
-fn seed() -> u64 {
-    let mut bytes = [0; 8];
-    clock::Entropy::fill(&mut SystemEntropy, &mut bytes);
-    u64::from_le_bytes(bytes)
+pub(crate) fn config_kinds<'a>(drivers: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let kind = |name: &str| Some(api::machine::Driver::named(name)?.config_kind().to_lowercase());
+    drivers.filter_map(|name| Some(format!("{}s.{}", kind(name)?, api::machine::CONFIG_GROUP))).collect()
 }

@@ -12,7 +12,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::embedded::{Options, Stop};
 use crate::log;
-use crate::product::{Address, Certificate, Product, Setup};
+use crate::product::{Address, Product, Setup};
+use crate::serving::{Certificate, Serving};
 use crate::verbs::ask::Ask;
 use crate::verbs::create;
 use crate::verbs::target::NAMESPACE;
@@ -134,11 +135,13 @@ fn setup(directory: &Path) -> Setup {
     }
     Setup {
         directory: directory.to_owned(),
-        listen: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
-        server_url: None,
-        certificate: Certificate::Issued(Vec::new()),
-        rancher_machine: None,
-        assets: Vec::new(),
+        serving: Serving {
+            listen: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+            server_url: None,
+            certificate: Certificate::Issued(Vec::new()),
+            rancher_machine: None,
+            assets: Vec::new(),
+        },
         options: Defaults::parse_from(["quickstart"]).options,
     }
 }

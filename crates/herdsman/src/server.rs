@@ -1,206 +1,360 @@
-//! `herdsman server`: the controllers on a Kubernetes that is there already.
+//! `herdsman server`: the product on a Kubernetes that is there already. Every replica serves; one of them does the work.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+mod peers;
+mod setup;
+mod shared;
+mod tenure;
+
+use std::sync::Arc;
 use std::time::Duration;
 
+use ::gateway::{Book, PassThrough, Public};
 use anyhow::{Context as _, bail};
-use capi::{ClusterCache, Paces, Parts};
+use capi::ClusterCache;
 use clock::{Clock, SystemClock, SystemEntropy};
 use kit::Caches;
-use kit::access::Direct;
-use kit::lease::Candidate;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kit::access::{Dial, Direct};
+use kube::Client;
+use machine::Drivers;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tunnel::hub::Identity;
 
-use crate::beside::{self, Decision, Mode};
-use crate::webhooks::Webhooks;
+use crate::assembly::{Assembly, Ground};
+use crate::beside::{self, Decision};
+use crate::embedded::{NAMESPACES, Stop, advertised};
+use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
+use crate::serving::{self, Certificate, public_url};
+use crate::webhooks::{Endpoint, Webhooks};
+use crate::work::{self, Group};
+use crate::{crds, simulated};
+use peers::Peers;
+pub(crate) use setup::Arguments;
+use setup::Setup;
+use shared::Shared;
+use tenure::Electorate;
 
 /// The lease of whoever does the work.
 const LEASE: &str = "herdsman-controllers";
+/// The lease of whoever does Cluster API's part of it: a process may do nothing else.
+const CORE_LEASE: &str = "herdsman-capi";
 /// How often it is looked whether somebody else has begun to do the same.
 const LOOK_AROUND: Duration = Duration::from_secs(30);
-
-/// What can be said on the command line.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    /// The management cluster; by default that of KUBECONFIG, ~/.kube/config or the pod's own
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Which controllers run, separated by commas; this version has `capi`
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "capi")]
-    controllers: Vec<Group>,
-    /// Who runs the Cluster API controllers
-    #[arg(long, value_name = "WHO", default_value = "auto")]
-    capi: Mode,
-    /// Serve admission and conversion webhooks here, and have the API server ask them; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    webhook_listen: Option<SocketAddr>,
-    /// Where the API server reaches the webhooks; by default https:// and the address that they listen on
-    #[arg(long, value_name = "URL", requires = "webhook_listen")]
-    webhook_url: Option<String>,
-    /// Where the lease is that says which process does the work
-    #[arg(long, value_name = "NAMESPACE", default_value = "cattle-system")]
-    leader_elect_namespace: String,
-    /// Only objects of this namespace are looked after
-    #[arg(long, value_name = "NAMESPACE")]
-    namespace: Option<String>,
-    /// Only objects with this value of the label cluster.x-k8s.io/watch-filter are looked after
-    #[arg(long, value_name = "VALUE")]
-    watch_filter: Option<String>,
-}
-
-/// A group of controllers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Group {
-    /// Cluster API core
-    Capi,
-}
 
 /// Runs until SIGTERM or SIGINT, or until another process has taken over.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(arguments))
+    runtime.block_on(async {
+        let (mut stop, keys_changed) = (Stop::new()?, Notify::new());
+        let server = Server::start(arguments.checked().await?).await?;
+        let outcome = tokio::select! {
+            biased;
+            () = stop.asked(&keys_changed) => Ok(()),
+            outcome = server.run() => outcome,
+        };
+        server.stop().await;
+        outcome
+    })
 }
 
-async fn serve(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments {
-        kubeconfig,
-        controllers,
-        capi,
-        webhook_listen,
-        webhook_url,
-        leader_elect_namespace,
-        namespace,
-        watch_filter,
-    } = arguments;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let config = read_config(kubeconfig.as_ref()).await?;
-    let url = config.cluster_url.to_string();
-    let client = Client::try_from(config).context("cannot set up a client for the management cluster")?;
-    ensure_namespace(&client, &leader_elect_namespace).await?;
-    let others = beside::others(&client, clock.now()).await.context("cannot look who else is at work")?;
-    let runs = match beside::decide(capi, &others) {
-        Decision::Refuse(why) => bail!("{why}"),
-        Decision::StepBack(why) => {
-            tracing::info!(why, "the Cluster API controllers are left to somebody else");
-            false
-        }
-        Decision::Run => controllers.contains(&Group::Capi),
-    };
-    let webhooks = match webhook_listen {
-        Some(address) => {
-            let listener = TcpListener::bind(address).await;
-            let listener =
-                listener.with_context(|| format!("--webhook-listen: cannot listen on {address}"))?;
-            let url = webhook_url.unwrap_or(format!("https://{}", listener.local_addr()?));
-            Some((listener, url.trim_end_matches('/').to_owned()))
-        }
-        None => None,
-    };
-    let identity = identity();
-    let (held, mut holds) = watch::channel(false);
-    let candidate = Candidate {
-        client: client.clone(),
-        clock: clock.clone(),
-        namespace: leader_elect_namespace.clone(),
-        name: LEASE.into(),
-        identity: identity.clone(),
-    };
-    let campaign = tokio::spawn(candidate.run(held));
-    let shown = kubeconfig.map(|path| path.display().to_string()).unwrap_or_default();
-    println!("ready url={url} kubeconfig={shown}");
-    let work = async {
-        // Ends only with the process: the sender lives in the campaign.
-        let _ = holds.wait_for(|held| *held).await;
-        tracing::info!("this process does the work");
-        let parts = Setup { client: client.clone(), clock: clock.clone(), namespace, watch_filter, webhooks };
-        tokio::select! {
-            ended = parts.run(), if runs => ended,
-            _ = holds.wait_for(|held| !*held) => bail!("the lease {LEASE} is lost: another process has taken over, or the cluster is not reached"),
-            why = somebody_else(&client, &clock, capi), if runs => bail!("{why}"),
-        }
-    };
-    let outcome = tokio::select! {
-        biased;
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
-        outcome = work => outcome,
-    };
-    campaign.abort();
-    let release = Candidate::release(&client, &leader_elect_namespace, LEASE, &identity);
-    // A cluster that does not answer must not keep the process.
-    let _ = tokio::time::timeout(Duration::from_secs(3), release).await;
-    outcome
-}
-
-/// Waits until somebody else begins to do the same work; says who.
-async fn somebody_else(client: &Client, clock: &Arc<dyn Clock>, mode: Mode) -> String {
-    loop {
-        tokio::time::sleep(LOOK_AROUND).await;
-        let Ok(others) = beside::others(client, clock.now()).await else { continue };
-        match beside::decide(mode, &others) {
-            Decision::Run => {}
-            Decision::StepBack(why) | Decision::Refuse(why) => return why,
-        }
-    }
-}
-
-struct Setup {
+/// One replica.
+struct Server {
+    setup: Running,
     client: Client,
     clock: Arc<dyn Clock>,
-    namespace: Option<String>,
-    watch_filter: Option<String>,
-    webhooks: Option<(TcpListener, String)>,
+    electorate: Electorate,
+    /// Whether Cluster API's controllers are ours.
+    runs_core: bool,
+    front: Option<Front>,
+    webhooks: Option<Webhooks>,
 }
 
-impl Setup {
-    async fn run(self) -> anyhow::Result<()> {
-        let clusters = ClusterCache::new(self.client.clone(), Arc::new(Direct), self.clock.clone());
-        let caches = Caches::within(self.client.clone(), capi::entries, self.namespace);
-        let webhooks = self.webhooks.map(|(listener, url)| Webhooks {
-            client: self.client,
-            caches: caches.clone(),
-            listener,
-            url,
-        });
-        let parts = Parts {
-            caches,
-            clock: self.clock,
-            entropy: Arc::new(Mutex::new(SystemEntropy)),
-            access: clusters.clone(),
-            paces: Paces::default(),
-            watch_filter: self.watch_filter,
+/// What of the command line is looked at while it runs.
+struct Running {
+    groups: Vec<Group>,
+    capi: beside::Mode,
+    kubeconfig: String,
+    url: String,
+    only_namespace: Option<String>,
+    watch_filter: Option<String>,
+}
+
+/// What all groups but Cluster API's stand on, and the port if it is ours.
+struct Front {
+    assembly: Assembly,
+    port: Option<Port>,
+}
+
+struct Port {
+    serving: JoinHandle<()>,
+    peers: Peers,
+}
+
+impl Server {
+    /// Everything that has to be there before anything is done: from here on nodes and users are served.
+    async fn start(setup: Setup) -> anyhow::Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let client = setup.client.clone();
+        let others = beside::others(&client, clock.now()).await.context("cannot look who else is at work")?;
+        let runs_core = match beside::decide(setup.capi, !setup.only_core(), &others) {
+            Decision::Refuse(why) => bail!("{why}"),
+            Decision::StepBack(why) => {
+                tracing::info!(why, "the Cluster API controllers are left to somebody else");
+                false
+            }
+            Decision::Run => setup.runs(Group::Capi),
         };
-        let asked = async {
-            match webhooks {
-                Some(webhooks) => webhooks.run().await,
-                None => std::future::pending().await,
+        ensure_namespace(&client, &setup.namespace).await?;
+        let replica = api::names::token(&mut SystemEntropy)[..10].to_owned();
+        let electorate = Electorate {
+            client: client.clone(),
+            clock: clock.clone(),
+            namespace: setup.namespace.clone(),
+            identity: format!("{}_{replica}", host_name()),
+        };
+        let mut running = Running {
+            groups: setup.groups.clone(),
+            capi: setup.capi,
+            kubeconfig: setup.kubeconfig.clone(),
+            url: setup.config.cluster_url.to_string(),
+            only_namespace: setup.only_namespace.clone(),
+            watch_filter: setup.watch_filter.clone(),
+        };
+        let shared = match setup.only_core() && setup.webhook_listen.is_none() {
+            true => None,
+            false => Some(Shared::ensure(&client, &setup.namespace, &*clock).await?),
+        };
+        let webhook_listener = listen("--webhook-listen", setup.webhook_listen).await?;
+        let endpoint = setup.webhook_url.clone();
+        let only_namespace = setup.only_namespace.clone();
+        let front = match &shared {
+            Some(shared) if !setup.only_core() => {
+                Some(Front::start(setup, shared, &replica, &clock, &mut running.url).await?)
+            }
+            _ => None,
+        };
+        let caches = match &front {
+            Some(front) => front.assembly.caches.clone(),
+            None => Caches::within(client.clone(), capi::entries, only_namespace),
+        };
+        let webhooks = match (webhook_listener, shared) {
+            (Some(listener), Some(shared)) => {
+                let endpoint = match endpoint {
+                    Some(endpoint) => endpoint,
+                    None => Endpoint::parse(&format!("https://{}", listener.local_addr()?))?,
+                };
+                let certificates = serving::issued(shared.authority, endpoint.names(), &clock)?;
+                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint })
+            }
+            _ => None,
+        };
+        Ok(Server { setup: running, client, clock, electorate, runs_core, front, webhooks })
+    }
+
+    /// Serves, and works if no other replica does. Ends if it cannot go on.
+    async fn run(&self) -> anyhow::Result<()> {
+        tokio::select! {
+            biased;
+            ended = self.answer_webhooks() => ended,
+            ended = self.attend() => ended,
+            ended = self.work() => ended,
+        }
+    }
+
+    /// Lets go of everything, so that others need not wait.
+    async fn stop(self) {
+        self.electorate.release(&[CORE_LEASE, LEASE]).await;
+        let Some(Front { assembly, port: Some(Port { serving, peers }) }) = self.front else { return };
+        peers.leave().await;
+        assembly.gateway.close();
+        // It ends in time by itself.
+        let _ = serving.await;
+    }
+
+    async fn answer_webhooks(&self) -> anyhow::Result<()> {
+        match &self.webhooks {
+            Some(webhooks) => webhooks.serve().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What every replica does beside answering.
+    async fn attend(&self) -> anyhow::Result<()> {
+        let ready = async {
+            if let Some(Front { assembly, port: Some(_) }) = &self.front {
+                assembly.gateway.wait_ready().await;
+            }
+            if self.setup.groups.contains(&Group::Machine) {
+                let drivers = Drivers::built_in();
+                let names = drivers.all().map(|driver| driver.name()).chain([simulated::NAME]);
+                if let Err(error) = crds::wait_all(&self.client, &config_kinds(names)).await {
+                    tracing::warn!(error = format!("{error:#}"), "drivers are not ready");
+                }
+            }
+            println!("ready url={} kubeconfig={}", self.setup.url, self.setup.kubeconfig);
+        };
+        let Some(Front { assembly, port: Some(port) }) = &self.front else {
+            ready.await;
+            return std::future::pending().await;
+        };
+        tokio::join!(ready, assembly.gateway.run(), port.peers.run()).2
+    }
+
+    /// Waits until it is this replica's turn, and works as long as it is.
+    async fn work(&self) -> anyhow::Result<()> {
+        if self.front.is_none() {
+            return self.work_core(self.core()).await;
+        }
+        let mut tenure = self.electorate.run_for(LEASE);
+        tenure.won().await;
+        tracing::info!("this replica does the work");
+        tokio::select! {
+            ended = self.lead() => ended,
+            () = tenure.lost() => bail!("the lease {LEASE} is lost: another replica has taken over, or the cluster is not reached"),
+            why = self.somebody_else() => bail!("{why}"),
+        }
+    }
+
+    /// Everything that one replica does for all.
+    async fn lead(&self) -> anyhow::Result<()> {
+        let Some(Front { assembly, port }) = &self.front else { return Ok(()) };
+        for namespace in NAMESPACES {
+            ensure_namespace(&self.client, namespace).await?;
+        }
+        crds::ensure(&self.client).await?;
+        if self.runs_core {
+            capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
+        }
+        let world = assembly.world().await?;
+        let dial: Arc<dyn Dial> = match port {
+            Some(_) => assembly.tunnels(),
+            // The gateway is elsewhere: what it offers everybody will do.
+            None => Arc::new(Direct),
+        };
+        let work = assembly.work(&world, dial);
+        let core = async {
+            match self.runs_core {
+                true => self.work_core(work.run_core()).await,
+                false => std::future::pending().await,
             }
         };
         tokio::select! {
-            biased;
-            ended = asked => ended,
-            () = capi::run(parts, Some(clusters)) => Ok(()),
+            ended = core => ended,
+            () = work.run(&self.setup.groups) => Ok(()),
+            () = self.keep_webhooks() => Ok(()),
+        }
+    }
+
+    /// Cluster API's part, once nobody else of us does it.
+    async fn work_core(&self, core: impl Future<Output = ()>) -> anyhow::Result<()> {
+        if !self.runs_core {
+            return std::future::pending().await;
+        }
+        let mut tenure = self.electorate.run_for(CORE_LEASE);
+        tenure.won().await;
+        tracing::info!("this process runs the Cluster API controllers");
+        tokio::select! {
+            () = core => Ok(()),
+            () = tenure.lost() => bail!("the lease {CORE_LEASE} is lost: another process has taken over, or the cluster is not reached"),
+            why = self.somebody_else() => bail!("{why}"),
+        }
+    }
+
+    /// Cluster API's controllers alone: whoever runs nothing else brings nothing else.
+    async fn core(&self) {
+        let caches = match &self.webhooks {
+            Some(webhooks) => webhooks.caches.clone(),
+            None => Caches::within(self.client.clone(), capi::entries, self.setup.only_namespace.clone()),
+        };
+        let clusters = ClusterCache::new(self.client.clone(), Arc::new(Direct), self.clock.clone());
+        tokio::join!(
+            work::core(caches, self.clock.clone(), clusters, self.setup.watch_filter.clone()),
+            self.keep_webhooks(),
+        );
+    }
+
+    async fn keep_webhooks(&self) {
+        match &self.webhooks {
+            Some(webhooks) => webhooks.keep_installed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until somebody else begins to do the same work; says who.
+    async fn somebody_else(&self) -> String {
+        loop {
+            tokio::time::sleep(LOOK_AROUND).await;
+            let Ok(others) = beside::others(&self.client, self.clock.now()).await else { continue };
+            match beside::decide(self.setup.capi, self.front.is_some(), &others) {
+                Decision::Refuse(why) => return why,
+                Decision::StepBack(why) if self.runs_core => return why,
+                Decision::StepBack(_) | Decision::Run => {}
+            }
         }
     }
 }
 
-async fn read_config(kubeconfig: Option<&PathBuf>) -> anyhow::Result<Config> {
-    let Some(path) = kubeconfig else {
-        return Config::infer()
-            .await
-            .context("there is no management cluster: give --kubeconfig, set KUBECONFIG, or run inside one");
-    };
-    let read = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-    config.with_context(|| format!("{} cannot be used", path.display()))
+impl Front {
+    /// Begins to serve, if the gateway is among the groups. Writes the public URL into `url`.
+    async fn start(
+        setup: Setup,
+        shared: &Shared,
+        replica: &str,
+        clock: &Arc<dyn Clock>,
+        url: &mut String,
+    ) -> anyhow::Result<Self> {
+        let serves = setup.runs(Group::Gateway);
+        let serving = setup.serving;
+        let listener = listen("--listen", serves.then_some(serving.listen)).await?;
+        let address = match &listener {
+            Some(listener) => listener.local_addr()?,
+            None => serving.listen,
+        };
+        *url = serving.server_url.unwrap_or_else(|| public_url(address));
+        let certificate: Certificate = serving.certificate;
+        let certificates = certificate.certificates(
+            ::gateway::Authorities::only(shared.authority.clone()),
+            address,
+            url,
+            clock,
+        )?;
+        let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
+        let book = Book::new(clock.clone(), Default::default());
+        let kubernetes = PassThrough::new(setup.config, book.clone())
+            .context("cannot set up the way to the management cluster")?;
+        let assembly = Assembly::new(Ground {
+            client: setup.client.clone(),
+            kubernetes: Arc::new(kubernetes),
+            book,
+            clock: clock.clone(),
+            public: public.clone(),
+            directory: setup.directory,
+            assets: serving.assets,
+            rancher_machine: serving.rancher_machine,
+            jobs: setup.jobs,
+        });
+        let Some(listener) = listener else { return Ok(Front { assembly, port: None }) };
+        let tls = certificates.server_config()?;
+        let peers = Peers {
+            client: setup.client,
+            namespace: setup.namespace,
+            clock: clock.clone(),
+            hub: assembly.gateway.downstreams().hub().clone(),
+            us: Identity { id: peers::lease_name(replica), token: shared.peer_token.clone() },
+            address: (advertised(address.ip()), address.port()).into(),
+            url: public.url,
+            ca_certificates: public.ca_certificates,
+        };
+        let serving = tokio::spawn(::gateway::listen(assembly.gateway.clone(), listener, Some(tls)));
+        Ok(Front { assembly, port: Some(Port { serving, peers }) })
+    }
+}
+
+async fn listen(flag: &str, address: Option<std::net::SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    listener.map(Some).with_context(|| format!("{flag}: cannot listen on {address}"))
 }
 
 async fn ensure_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
@@ -210,16 +364,13 @@ async fn ensure_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     let namespace = Namespace { metadata, ..Namespace::default() };
     match namespaces.create(&kube::api::PostParams::default(), &namespace).await {
         Err(error) if kit::write::code(&error) != Some(409) => {
-            Err(error).with_context(|| format!("cannot make the namespace {name} of the lease"))
+            Err(error).with_context(|| format!("cannot make the namespace {name}"))
         }
         _ => Ok(()),
     }
 }
 
-/// No two processes are the same.
-fn identity() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let mut token = api::names::token(&mut SystemEntropy);
-    token.truncate(10);
-    format!("{}_{token}", host.trim())
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
 }

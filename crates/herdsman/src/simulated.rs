@@ -4,13 +4,16 @@ use machine::FlagValue;
 use machine::{Driver, Failure, Flag, Order, Output, Server, Working};
 use sim::{CreateOptions, Machines};
 
+/// The driver's name.
+pub(crate) const NAME: &str = "sim";
+
 /// Makes machines of a simulated world.
 #[derive(Debug)]
 pub(crate) struct Simulated(pub(crate) Machines);
 
 impl Driver for Simulated {
     fn name(&self) -> &str {
-        "sim"
+        NAME
     }
 
     fn flags(&self) -> Vec<Flag> {

@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod completion;
 pub(crate) mod create;
+pub(crate) mod delete;
 pub(crate) mod describe;
 pub(crate) mod diff;
 pub(crate) mod follow;

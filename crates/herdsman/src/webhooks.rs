@@ -1,10 +1,13 @@
 //! Admission of Cluster API's kinds and of ours, and conversion of the former, on a Kubernetes that is there already: a TLS
 //! listener, and what makes the API server ask it.
 
+mod endpoint;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::gateway::Certificates;
 use anyhow::Context as _;
 use capi::Definitions;
 use capi::review::{self, Asked};
@@ -16,26 +19,24 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use k8s_openapi::ByteString;
 use kit::Caches;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
-};
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+
+use endpoint::Asks;
+pub(crate) use endpoint::Endpoint;
 
 /// The name of the configurations, and of whoever owns their fields.
 const NAME: &str = "herdsman-capi";
 /// The same for our own kinds.
 const OUR_NAME: &str = "herdsman";
-/// How often everything is made anew, the certificate above all.
-const RENEW: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How often what the API server is told is told anew: somebody may have changed it, and nobody would be asked.
+const TELL_AGAIN: Duration = Duration::from_secs(600);
+/// How long after a failure it is tried again.
+const RETRY: Duration = Duration::from_secs(5);
 /// The most that is read of a review.
 const LARGEST: usize = 16 << 20;
 /// The version that rules are written for.
@@ -46,49 +47,46 @@ pub(crate) struct Webhooks {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
     pub(crate) listener: TcpListener,
-    /// Without a slash at the end.
-    pub(crate) url: String,
+    /// What is shown there. It renews itself; who vouches for it stays.
+    pub(crate) certificates: Certificates,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Webhooks {
-    /// Serves, and has the API server ask, until the future is dropped or nothing can be served any more.
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    /// Answers until the future is dropped or nothing can be served any more. Every process of ours does.
+    pub(crate) async fn serve(&self) -> anyhow::Result<()> {
         let answers = Answers {
             definitions: Arc::new(Definitions::of(&self.caches).await),
             door: Arc::new(Door::opened(self.client.clone())),
         };
+        serve(&self.listener, TlsAcceptor::from(self.certificates.server_config()?), &answers).await
+    }
+
+    /// Has the API server ask, until the future is dropped. One process does; the definitions have to be there.
+    pub(crate) async fn keep_installed(&self) {
         loop {
-            let made = Identity::make(&self.url)?;
-            let acceptor = TlsAcceptor::from(Arc::new(made.tls));
-            let serving = serve(&self.listener, acceptor, &answers);
-            tokio::pin!(serving);
-            // What is installed is asked at once: serving comes first.
-            let installing = async {
-                self.install(&made.authority).await?;
-                tracing::info!(
-                    url = self.url,
-                    "the API server asks us about clusters and Cluster API's kinds"
-                );
-                tokio::time::sleep(RENEW).await;
-                anyhow::Ok(())
+            let pause = match self.install().await {
+                Ok(()) => {
+                    let at = self.endpoint.to_string();
+                    tracing::info!(at, "the API server asks us about clusters and Cluster API's kinds");
+                    TELL_AGAIN
+                }
+                Err(error) => {
+                    tracing::warn!(error = format!("{error:#}"), "the API server is not told to ask us");
+                    RETRY
+                }
             };
-            tokio::select! {
-                biased;
-                ended = &mut serving => return ended,
-                due = installing => due?,
-            }
+            tokio::time::sleep(pause).await;
         }
     }
 
-    async fn install(&self, authority: &str) -> anyhow::Result<()> {
-        let url = &self.url;
+    async fn install(&self) -> anyhow::Result<()> {
+        let asks = Asks { endpoint: &self.endpoint, authority: &self.certificates.trusted() };
         for (asked, kind, plural) in [
             (Asked::Mutate, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
             (Asked::Validate, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
         ] {
-            for (name, webhooks) in
-                [(NAME, webhooks(asked, url, authority)), (OUR_NAME, our_webhooks(asked, url, authority))]
-            {
+            for (name, webhooks) in [(NAME, webhooks(asked, asks)), (OUR_NAME, our_webhooks(asked, asks))] {
                 let registration = resource("admissionregistration.k8s.io", kind, plural);
                 let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration);
                 let document = json!({
@@ -104,12 +102,10 @@ impl Webhooks {
             resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &definitions);
         for name in converted() {
-            let config = json!({"service": null, "url": format!("{}/convert", self.url), "caBundle": ByteString(authority.into())});
-            let patch = json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}});
+            let patch =
+                json!({"spec": {"conversion": {"webhook": {"clientConfig": asks.instead("/convert")}}}});
             let patched = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
-            patched.with_context(|| {
-                format!("cannot have {name} converted: run `herdsman crds install` first")
-            })?;
+            patched.with_context(|| format!("cannot have {name} converted"))?;
         }
         Ok(())
     }
@@ -132,7 +128,7 @@ fn converted() -> Vec<String> {
 }
 
 /// What the API server is told to ask.
-fn webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
+fn webhooks(asked: Asked, asks: Asks<'_>) -> Vec<Value> {
     let kinds: &[&str] = match asked {
         Asked::Mutate => &review::FILLED_IN,
         Asked::Validate => &capi::admission::KINDS,
@@ -143,7 +139,7 @@ fn webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
         let what = if asked == Asked::Mutate { "default" } else { "validation" };
         json!({
             "name": format!("{what}.{}.cluster.x-k8s.io", kind.to_lowercase()),
-            "clientConfig": {"url": format!("{url}{path}"), "caBundle": ByteString(authority.into())},
+            "clientConfig": asks.at(&path),
             "rules": [{
                 "apiGroups": [capi::admission::GROUP], "apiVersions": [VERSION], "operations": ["CREATE", "UPDATE"],
                 "resources": [plural]
@@ -156,7 +152,7 @@ fn webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
 }
 
 /// What the API server is told to ask about our own kinds.
-fn our_webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
+fn our_webhooks(asked: Asked, asks: Asks<'_>) -> Vec<Value> {
     let to = match asked {
         Asked::Mutate => ours::Asked::Mutate,
         Asked::Validate => ours::Asked::Validate,
@@ -170,7 +166,7 @@ fn our_webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
             .collect();
         let mut webhook = json!({
             "name": format!("{}.{}", if asked == Asked::Mutate { "default" } else { "validation" }, hook.name),
-            "clientConfig": {"url": format!("{url}{}", ours::path(to, hook)), "caBundle": ByteString(authority.into())},
+            "clientConfig": asks.at(&ours::path(to, hook)),
             "rules": [{
                 "apiGroups": [hook.group], "apiVersions": [hook.version], "operations": operations,
                 "resources": [hook.resource]
@@ -192,36 +188,6 @@ fn our_webhooks(asked: Asked, url: &str, authority: &str) -> Vec<Value> {
 struct Answers {
     definitions: Arc<Definitions>,
     door: Arc<Door>,
-}
-
-/// A certificate for the URL, and the authority that signed it. It lives as long as the process.
-struct Identity {
-    authority: String,
-    tls: ServerConfig,
-}
-
-impl Identity {
-    fn make(url: &str) -> anyhow::Result<Self> {
-        let host = url.parse::<hyper::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
-        let host = host.with_context(|| format!("--webhook-url: {url:?} has no host"))?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "herdsman-webhooks");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        let mut params = CertificateParams::new([host.trim_matches(['[', ']']).to_owned()])?;
-        params.distinguished_name.push(DnType::CommonName, "herdsman");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &authority)?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)?;
-        Ok(Identity { authority: authority.pem(), tls })
-    }
 }
 
 async fn serve(listener: &TcpListener, acceptor: TlsAcceptor, answers: &Answers) -> anyhow::Result<()> {
@@ -273,13 +239,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_asked_about_and_a_certificate_is_made() {
-        assert_eq!(webhooks(Asked::Validate, "https://h:1", "ca").len(), 6);
-        let first = &webhooks(Asked::Mutate, "https://h:1", "ca")[0];
+    fn every_kind_is_asked_about() {
+        let endpoint = Endpoint::parse("https://h:1").unwrap();
+        let asks = Asks { endpoint: &endpoint, authority: "ca" };
+        assert_eq!(webhooks(Asked::Validate, asks).len(), 6);
+        let first = &webhooks(Asked::Mutate, asks)[0];
         assert_eq!(first["clientConfig"]["url"], "https://h:1/mutate-cluster-x-k8s-io-v1beta2-machine");
         assert_eq!(first["rules"][0]["resources"], json!(["machines"]));
-        assert_eq!(our_webhooks(Asked::Validate, "https://h:1", "ca").len(), ours::HOOKS.len());
-        let clusters = &our_webhooks(Asked::Mutate, "https://h:1", "ca")[0];
+        assert_eq!(our_webhooks(Asked::Validate, asks).len(), ours::HOOKS.len());
+        let clusters = &our_webhooks(Asked::Mutate, asks)[0];
         assert_eq!(clusters["clientConfig"]["url"], "https://h:1/mutate/clusters.provisioning.cattle.io");
         assert_eq!(
             clusters["rules"][0]["operations"],
@@ -287,7 +255,5 @@ mod tests {
             "nothing to fill in at the end"
         );
         assert!(converted().contains(&"machines.cluster.x-k8s.io".to_owned()));
-        assert!(Identity::make("https://127.0.0.1:9443").is_ok());
-        assert!(Identity::make("/nowhere").is_err());
     }
 }

@@ -5,14 +5,56 @@ use std::sync::{Arc, Mutex};
 
 use capi::{ClusterCache, Paces};
 use clock::{Clock, SystemEntropy};
-use controllers::{Parts, ServerInfo, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
+use controllers::machine::Marked;
+use controllers::{ServerInfo, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
 use kit::Caches;
 use kit::access::Dial;
 use machine::Drivers;
 use tokio::sync::watch;
 
-/// What controllers are given.
-pub(crate) struct Work {
+/// A group of controllers, or the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Group {
+    /// Cluster API core
+    Capi,
+    /// Clusters, their graph, registration tokens, RKEClusters
+    Provisioning,
+    /// What a machine needs to become a node; hosts that register themselves
+    Bootstrap,
+    /// Servers of node drivers
+    Machine,
+    /// Control planes: what every machine does next
+    Controlplane,
+    /// The one port: agents, tunnels, proxy
+    Gateway,
+}
+
+impl Group {
+    /// All of them.
+    pub(crate) const ALL: [Group; 6] = [
+        Group::Capi,
+        Group::Provisioning,
+        Group::Bootstrap,
+        Group::Machine,
+        Group::Controlplane,
+        Group::Gateway,
+    ];
+}
+
+/// Who runs the Jobs of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Jobs {
+    /// The cluster; but this process those of its own drivers (docker, ssh, sim)
+    Cluster,
+    /// This process runs all
+    Local,
+    /// This process runs all, and there is nobody else who would.
+    #[value(skip)]
+    Alone,
+}
+
+/// What work is made from.
+pub(crate) struct Parts {
     /// The management cluster, as this process sees it.
     pub(crate) caches: Caches,
     /// The time.
@@ -31,75 +73,127 @@ pub(crate) struct Work {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// Counts what is waited for.
     pub(crate) waits: Arc<controlplane::Waits>,
+    /// Who runs Jobs.
+    pub(crate) jobs: Jobs,
+}
+
+/// What controllers do.
+pub(crate) struct Work {
+    parts: Parts,
+    clusters: Arc<ClusterCache>,
 }
 
 impl Work {
-    /// Runs everything until the future is dropped.
-    pub(crate) async fn run(self) {
-        let clusters = ClusterCache::new(self.caches.client().clone(), self.dial.clone(), self.clock.clone());
-        let core = capi::Parts {
-            caches: self.caches.clone(),
-            clock: self.clock.clone(),
+    pub(crate) fn new(parts: Parts) -> Self {
+        let clusters =
+            ClusterCache::new(parts.caches.client().clone(), parts.dial.clone(), parts.clock.clone());
+        Work { parts, clusters }
+    }
+
+    /// Drivers of our own.
+    pub(crate) fn drivers(&self) -> &Drivers {
+        &self.parts.drivers
+    }
+
+    /// Runs Cluster API's controllers until the future is dropped.
+    pub(crate) async fn run_core(&self) {
+        core(self.parts.caches.clone(), self.parts.clock.clone(), self.clusters.clone(), None).await;
+    }
+
+    /// Runs our own controllers of these groups until the future is dropped.
+    pub(crate) async fn run(&self, groups: &[Group]) {
+        let parts = controllers::Parts {
+            caches: self.parts.caches.clone(),
+            clock: self.parts.clock.clone(),
             entropy: Arc::new(Mutex::new(SystemEntropy)),
-            access: clusters.clone(),
-            paces: Paces::default(),
-            watch_filter: None,
+            access: self.clusters.clone(),
+            server: self.parts.server.clone(),
+            waits: self.parts.waits.clone(),
         };
-        let parts = Parts {
-            caches: self.caches.clone(),
-            clock: self.clock.clone(),
-            entropy: Arc::new(Mutex::new(SystemEntropy)),
-            access: clusters.clone(),
-            server: self.server.clone(),
-            waits: self.waits.clone(),
-        };
+        // Somebody else may run Cluster API's: what they find is looked for here all the same.
+        self.clusters.follow(&self.parts.caches);
+        let on = |group: Group| groups.contains(&group);
         tokio::join!(
-            capi::run(core, Some(clusters)),
-            controllers::provisioning::run(parts.clone()),
-            infrastructure::run(parts.clone()),
-            bootstrap::run(parts.clone(), self.installers()),
-            custom::run(parts.clone()),
-            controllers::machine::run(parts.clone(), self.machines()),
-            drivers::run(parts.clone(), self.node_drivers()),
-            jobs::run(parts.clone(), self.jobs()),
-            controlplane::run(
-                parts,
-                controlplane::Settings { waits: self.waits.clone(), ..controlplane::Settings::default() }
-            ),
+            when(on(Group::Provisioning), controllers::provisioning::run(parts.clone())),
+            when(on(Group::Provisioning), infrastructure::run(parts.clone())),
+            when(on(Group::Bootstrap), bootstrap::run(parts.clone(), self.installers())),
+            when(on(Group::Bootstrap), custom::run(parts.clone())),
+            when(on(Group::Machine), controllers::machine::run(parts.clone(), self.machines())),
+            when(on(Group::Machine), drivers::run(parts.clone(), self.node_drivers())),
+            when(on(Group::Machine), jobs::run(parts.clone(), self.jobs())),
+            when(on(Group::Controlplane), controlplane::run(parts, self.control_planes())),
         );
+        std::future::pending().await
     }
 
     fn installers(&self) -> bootstrap::Installers {
         bootstrap::Installers {
             linux: gateway::assets::INSTALL.into(),
             windows: "".into(),
-            offers_agent: self.offers_agent,
+            offers_agent: self.parts.offers_agent,
         }
     }
 
+    fn control_planes(&self) -> controlplane::Settings {
+        controlplane::Settings { waits: self.parts.waits.clone(), ..controlplane::Settings::default() }
+    }
+
     fn machines(&self) -> controllers::machine::Settings {
+        let marked = match self.parts.jobs {
+            Jobs::Alone => Marked::Nothing,
+            Jobs::Local => Marked::All,
+            Jobs::Cluster => {
+                Marked::Of(self.parts.drivers.all().map(|driver| driver.name().to_owned()).collect())
+            }
+        };
         controllers::machine::Settings {
             environment: environment(),
+            marked,
             ..controllers::machine::Settings::default()
         }
     }
 
     fn node_drivers(&self) -> drivers::Settings {
         drivers::Settings {
-            drivers: self.drivers.clone(),
-            rancher_machine: self.rancher_machine.clone(),
-            downloads: self.directory.join("drivers"),
+            drivers: self.parts.drivers.clone(),
+            rancher_machine: self.parts.rancher_machine.clone(),
+            downloads: self.parts.directory.join("drivers"),
             environment: environment(),
         }
     }
 
     fn jobs(&self) -> jobs::Settings {
         jobs::Settings {
-            directory: self.directory.join("jobs"),
-            drivers: self.drivers.clone(),
-            rancher_machine: self.rancher_machine.clone(),
-            downloads: self.directory.join("drivers"),
+            directory: self.parts.directory.join("jobs"),
+            drivers: self.parts.drivers.clone(),
+            rancher_machine: self.parts.rancher_machine.clone(),
+            downloads: self.parts.directory.join("drivers"),
+            marked_only: self.parts.jobs != Jobs::Alone,
         }
+    }
+}
+
+/// Runs Cluster API's controllers until the future is dropped, of objects with this label's value if one is given.
+pub(crate) async fn core(
+    caches: Caches,
+    clock: Arc<dyn Clock>,
+    clusters: Arc<ClusterCache>,
+    watch_filter: Option<String>,
+) {
+    let parts = capi::Parts {
+        caches,
+        clock,
+        entropy: Arc::new(Mutex::new(SystemEntropy)),
+        access: clusters.clone(),
+        paces: Paces::default(),
+        watch_filter,
+    };
+    capi::run(parts, Some(clusters)).await;
+}
+
+async fn when(on: bool, work: impl Future<Output = ()>) {
+    if on {
+        work.await;
     }
 }
 

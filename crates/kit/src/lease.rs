@@ -13,10 +13,10 @@ use tokio::sync::watch;
 
 use crate::write::code;
 
-/// How long a lease is good after its last renewal.
-pub const DURATION: Duration = Duration::from_secs(15);
+/// How long a lease is good after its last renewal. With [`RETRY`] it is how long nobody works after a crash.
+pub const DURATION: Duration = Duration::from_secs(12);
 /// How long its holder tries to renew it before it gives up: well before others may take it.
-pub const RENEW_WITHIN: Duration = Duration::from_secs(10);
+pub const RENEW_WITHIN: Duration = Duration::from_secs(8);
 /// How often it is tried for or renewed.
 pub const RETRY: Duration = Duration::from_secs(2);
 
@@ -82,9 +82,16 @@ impl Candidate {
         let mut observed = Observed::default();
         let mut renewed = self.clock.monotonic();
         loop {
-            match self.attempt(&mut observed).await {
+            let began = self.clock.monotonic();
+            // A server that does not answer is as good as none. Who holds the lease knows in time that it does not any more.
+            let patience = match *held.borrow() {
+                true => RENEW_WITHIN.saturating_sub(began.since(renewed)),
+                false => RENEW_WITHIN,
+            };
+            let attempt = tokio::time::timeout(patience, self.attempt(&mut observed)).await;
+            match attempt.unwrap_or_else(|_| Err(kube::Error::Service("no answer in time".into()))) {
                 Ok(true) => {
-                    renewed = self.clock.monotonic();
+                    renewed = began;
                     held.send_if_modified(|held| !std::mem::replace(held, true));
                 }
                 Ok(false) => drop(held.send_if_modified(|held| std::mem::replace(held, false))),
@@ -95,7 +102,9 @@ impl Candidate {
                     }
                 }
             }
-            tokio::time::sleep(RETRY).await;
+            let left = RENEW_WITHIN.saturating_sub(self.clock.monotonic().since(renewed));
+            let pause = if *held.borrow() { RETRY.min(left) } else { RETRY };
+            tokio::time::sleep(pause).await;
         }
     }
 

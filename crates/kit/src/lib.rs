@@ -29,6 +29,7 @@ pub mod object;
 pub mod owners;
 pub mod queue;
 pub mod runner;
+pub mod subject;
 pub mod write;
 
 pub use cache::{Cache, Change, Expectation, Indexer};

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::cache::Expectation;
 use crate::metrics;
-use crate::object::Key;
+use crate::object::{Key, Object};
 use crate::queue::{Ended, Queue};
+use crate::subject::Subject;
 
 /// What a look at an object has written, so that the next one waits until the caches show it.
 #[derive(Debug, Default)]
@@ -32,6 +34,11 @@ pub trait Controller: Send + Sync + 'static {
     /// What it is called in logs.
     fn name(&self) -> &'static str;
 
+    /// The object that a look is about, for the log.
+    fn object(&self, _key: &Key) -> Option<Arc<Object>> {
+        None
+    }
+
     /// One look. It must be safe to drop at any point.
     fn reconcile<'a>(
         &'a self,
@@ -40,7 +47,7 @@ pub trait Controller: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Ended, Self::Error>> + Send + 'a;
 
     /// Why a look failed.
-    type Error: std::error::Error + Send;
+    type Error: std::error::Error + Send + 'static;
 }
 
 /// Runs a controller until the future is dropped: at most `most` objects at a time, each by one at a time.
@@ -68,14 +75,20 @@ pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usi
             // Whatever happens, the object is looked at again: even a panic ends one look, not all.
             let mut look = Look { queue: &queue, key: &key, ended: Ended::Badly };
             let begun = queue.clock().monotonic();
-            let ended = controller.reconcile(&key, &turn).await;
+            let about = controller.object(&key).map(|object| Subject::of(&object)).unwrap_or_default();
+            let (cluster, machine) = (about.cluster.as_deref(), about.machine.as_deref());
+            let span = tracing::error_span!("look", controller = controller.name(), %key, cluster, machine);
+            let ended = controller.reconcile(&key, &turn).instrument(span.clone()).await;
             let took = queue.clock().monotonic().since(begun);
             let written = turn.into_expected();
             if !written.is_empty() {
                 lock().insert(key.clone(), written);
             }
             look.ended = ended.unwrap_or_else(|error| {
-                tracing::warn!(controller = controller.name(), %key, error = %chain(&error), "a look failed");
+                span.in_scope(|| match lost_a_race(&error) {
+                    true => tracing::debug!(error = %chain(&error), "somebody else was faster"),
+                    false => tracing::warn!(error = %chain(&error), "a look failed"),
+                });
                 Ended::Badly
             });
             metrics::shared().looked(controller.name(), took, look.ended);
@@ -96,12 +109,31 @@ impl Drop for Look<'_> {
     }
 }
 
-/// An error and what caused it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+/// Whether an object was not as it had been seen: nothing is wrong, and the next look sees it.
+fn lost_a_race(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .any(|cause| answered(cause).is_some_and(|status| status.code == 409 && status.reason == "Conflict"))
+}
+
+/// The answer of a server, if an error is one.
+fn answered<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a kube::core::Status> {
+    let boxed = || error.downcast_ref::<Box<kube::Error>>().map(|boxed| &**boxed);
+    match error.downcast_ref::<kube::Error>().or_else(boxed)? {
+        kube::Error::Api(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// An error and what caused it, in one line; of a server's answer its message.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
+        match answered(inner) {
+            Some(status) => return format!("{text}: {}", status.message),
+            None => text = format!("{text}: {inner}"),
+        }
         cause = inner.source();
     }
     text
@@ -119,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::cache::Cache;
-    use crate::object::{KindId, Object};
+    use crate::object::KindId;
     use crate::queue::Pace;
 
     struct Writer {
@@ -139,6 +171,18 @@ mod tests {
             turn.expect(self.cache.expect_revision(5));
             Ok(Ended::Again(Duration::from_secs(1)))
         }
+    }
+
+    #[test]
+    fn races_are_told_from_failures() {
+        let error = |code: u16, reason: &str| {
+            let status = kube::core::Status::failure("it was changed", reason).with_code(code);
+            let answer = Box::new(kube::Error::Api(Box::new(status)));
+            crate::write::Error::Refused { what: "change", kind: "A".into(), key: Key::new("n", "a"), answer }
+        };
+        assert!(lost_a_race(&error(409, "Conflict")));
+        assert!(!lost_a_race(&error(409, "AlreadyExists")) && !lost_a_race(&error(403, "Forbidden")));
+        assert_eq!(chain(&error(409, "Conflict")), "cannot change A n/a: it was changed");
     }
 
     #[tokio::test(start_paused = true)]

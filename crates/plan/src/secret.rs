@@ -65,6 +65,11 @@ pub const LAST_UPDATED_ANNOTATION: &str = "rke.cattle.io/plan-last-updated";
 /// Annotation: when all probes of this plan were first healthy; empty until then.
 pub const PROBES_PASSED_ANNOTATION: &str = "rke.cattle.io/plan-probes-passed";
 
+/// Annotation, while everything is moved to another server: where that is, as JSON. The agent goes there.
+pub const MOVED_TO_ANNOTATION: &str = "herdsman.io/moved-to";
+/// Annotation of the copy there: the agent has not come yet. It takes this off.
+pub const AGENT_EXPECTED_ANNOTATION: &str = "herdsman.io/agent-expected";
+
 /// What is between two rounds of probes unless the Secret says otherwise.
 pub const DEFAULT_PROBE_PERIOD: Duration = Duration::from_secs(5);
 /// The bounds of what it may say.

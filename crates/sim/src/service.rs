@@ -9,8 +9,9 @@ use agent::client::Client;
 use agent::config::{Config, Connection, DEFAULT_PATH};
 use agent::journal::Journal;
 use agent::kubeconfig::Kubeconfig;
-use agent::machine::Machine as Computer;
-use agent::remote::{Remote, Unobserved};
+use agent::machine::{Later, Machine as Computer};
+use agent::moved::{self, Notice};
+use agent::remote::{Observer, Remote};
 use agent::watch::Place;
 
 use crate::executor::Shell;
@@ -28,22 +29,31 @@ pub(crate) async fn run(machine: &Arc<Machine>) -> String {
     }
 }
 
-async fn follow(machine: &Arc<Machine>) -> Result<Infallible, Box<dyn std::error::Error + Send + Sync>> {
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+async fn follow(machine: &Arc<Machine>) -> Result<Infallible, Failure> {
     let root = &machine.root;
     let config = Config::load(&root.locate(DEFAULT_PATH))?;
-    let connection = Connection::load(&root.locate(&config.connection_info_file))?;
-    let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
-    let place = Place::new(&connection.namespace, &connection.secret).ok_or("no place for a plan")?;
-    let journal = Journal::open(root, &config.state_directory)?;
+    let applier = Arc::new(Applier::new(computer(machine), &config));
+    loop {
+        let connection = Connection::load(&root.locate(&config.connection_info_file))?;
+        let place = Place::new(&connection.namespace, &connection.secret).ok_or("no place for a plan")?;
+        let journal = Journal::open(root, &config.state_directory)?;
+        let kubeconfig = Kubeconfig::parse(&connection.kubeconfig)?;
+        let client = client(machine, &kubeconfig)?;
+        let file = root.locate(&config.connection_info_file);
+        let authority = Authority::new(&kubeconfig, file, ways(machine, &kubeconfig));
+        let observer = Arc::new(Follows { machine: machine.clone(), config: config.clone() });
+        let applier = applier.clone();
+        Remote { client, place, applier, journal, observer, authority }.run().await;
+    }
+}
+
+fn client(machine: &Machine, kubeconfig: &Kubeconfig) -> Result<Client, Failure> {
     let ground = &machine.ground;
     let tls = ground.trusts.authority(kubeconfig.ca.as_deref())?;
     let upstream = Upstream::new(ground.network.clone(), machine.address, &kubeconfig.server, tls);
-    let client = Client::new(Arc::new(upstream), &kubeconfig.server, kubeconfig.token.as_deref())?;
-    let applier = Arc::new(Applier::new(computer(machine), &config));
-    let file = root.locate(&config.connection_info_file);
-    let authority = Authority::new(&kubeconfig, file, ways(machine, &kubeconfig));
-    Remote { client, place, applier, journal, observer: Arc::new(Unobserved), authority }.run().await;
-    Err("the agent ended".into())
+    Ok(Client::new(Arc::new(upstream), &kubeconfig.server, kubeconfig.token.as_deref())?)
 }
 
 /// Ways to the server that trust given authorities and nobody else.
@@ -53,6 +63,29 @@ fn ways(machine: &Arc<Machine>, kubeconfig: &Kubeconfig) -> authority::Ways {
         let tls = machine.ground.trusts.authority(Some(pem)).map_err(|error| agent::chain(&error))?;
         Ok(Arc::new(Upstream::new(machine.ground.network.clone(), machine.address, &server, tls)))
     })
+}
+
+/// Goes where the server goes.
+struct Follows {
+    machine: Arc<Machine>,
+    config: Config,
+}
+
+impl Observer for Follows {
+    fn moved<'a>(&'a self, notice: &'a Notice) -> Later<'a, bool> {
+        Box::pin(async move {
+            let reach = async |kubeconfig: &Kubeconfig| {
+                client(&self.machine, kubeconfig).map_err(|error| agent::chain(error.as_ref()))
+            };
+            match moved::go(&self.machine.root, &self.config, notice, reach).await {
+                Ok(gone) => gone,
+                Err(error) => {
+                    self.machine.say(format!("the server has moved: {}", agent::chain(&error)));
+                    false
+                }
+            }
+        })
+    }
 }
 
 /// The machine as the agent sees it.

@@ -16,6 +16,8 @@ use crate::settings::Settings;
 use crate::waits::Told;
 use crate::{Parts, ServerInfo, checksum};
 
+pub use crate::error::Error;
+
 /// Under which name this group writes, and listens to caches.
 const MANAGER: &str = "herdsman-bootstrap";
 

@@ -124,6 +124,10 @@ impl Controller for Drains {
         "drain"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.context.secrets.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.context;
         let Some(secret) = context.secrets.get(key) else { return Ok(self.gone(key)) };

@@ -84,6 +84,11 @@ impl Seen {
         Key::new(self.control_plane.namespace(), &self.view.spec.cluster_name)
     }
 
+    /// Whether nothing is to be done.
+    pub fn is_paused(&self) -> bool {
+        self.snapshot.state.paused || self.snapshot.state.capi.is_some_and(|cluster| cluster.paused)
+    }
+
     /// Name of the management cluster.
     pub fn management_name(&self) -> &str {
         &self.view.spec.management_cluster_name

@@ -34,7 +34,8 @@ pub(crate) async fn ensure(
     if id.is_empty() || server.url.is_empty() || seen.control_plane.deleting() {
         return Ok(false);
     }
-    if found.is_none() && !seen.snapshot.state.agent_connected {
+    // One that is gone from a paused cluster has been moved with it.
+    if found.is_none() && (seen.is_paused() || !seen.snapshot.state.agent_connected) {
         return Ok(false);
     }
     let data = found.as_ref().map(|secret| decoded(&secret.document()["data"])).unwrap_or_default();

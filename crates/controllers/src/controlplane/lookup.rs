@@ -25,6 +25,10 @@ impl Controller for Lookups {
         "machine-node-lookup"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.machines.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let Some(machine) = context.machines.get(key) else { return Ok(Ended::Gone) };

@@ -24,6 +24,10 @@ impl Controller for Plans {
         "plan-secret"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.0.secrets.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let Some(secret) = context.secrets.get(key) else { return Ok(Ended::Gone) };

@@ -21,6 +21,10 @@ impl Controller for ControlPlanes {
         "control-plane"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<kit::Object>> {
+        self.0.control_planes.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let Some(object) = context.control_planes.get(key) else {

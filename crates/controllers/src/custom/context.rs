@@ -17,6 +17,8 @@ use crate::Parts;
 use crate::objects::{Objects, listen};
 use crate::waits::Told;
 
+pub use crate::error::Error;
+
 /// Under which name this group writes, and listens to caches.
 const MANAGER: &str = "herdsman-custom";
 

@@ -37,6 +37,10 @@ impl Controller for Hosts {
         "custom machine"
     }
 
+    fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.0.custom.get(key)
+    }
+
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.0;
         let Some(object) = context.custom.get(key) else {
@@ -59,6 +63,9 @@ impl Controller for Hosts {
 impl Hosts {
     /// One look at a host that stays.
     async fn look(&self, turn: &Turn, object: &Object) -> Result<Ended, Error> {
+        if self.is_paused(object) {
+            return Ok(Ended::Well);
+        }
         let mut all = object.meta.finalizers.clone().unwrap_or_default();
         if !all.iter().any(|one| one == finalizers::UNMANAGED_MACHINE) {
             all.push(finalizers::UNMANAGED_MACHINE.into());

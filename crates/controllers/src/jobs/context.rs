@@ -138,6 +138,9 @@ impl Context {
 
     /// Whether a Job belongs to an infrastructure machine that is there.
     pub(super) async fn is_ours(&self, job: &Object) -> bool {
+        if self.settings.marked_only && !is_marked(job) {
+            return false;
+        }
         let Some((driver, machine)) = job_machine(job) else { return false };
         let kind = driver.machine_kind();
         if self.definitions.filed(&index::kind(GROUP, &kind)).is_empty() {
@@ -251,6 +254,11 @@ impl Context {
     fn running(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether Kubernetes' own controller leaves a Job to us.
+pub(super) fn is_marked(job: &Object) -> bool {
+    job.document()["spec"]["managedBy"] == super::MANAGED_BY
 }
 
 /// The infrastructure machine that a Job says it belongs to.

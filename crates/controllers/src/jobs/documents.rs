@@ -5,19 +5,29 @@ use kit::conditions::seconds;
 use kit::{KindId, Object, owners};
 use serde_json::{Value, json};
 
+use super::context::is_marked;
+
 /// How much of a program's output stays with its pod; as much as a kubelet keeps.
 const MOST_WORDS: usize = 4096;
+
+/// The scheduler of pods that stand for what runs here.
+const SCHEDULER: &str = "herdsman-local";
 
 /// The pod of a new attempt.
 pub(super) fn pod(job: &Object, suffix: &str) -> Value {
     let template = &job.document()["spec"]["template"];
     let owner = owners::reference(&KindId::new("batch", "v1", "Job", "jobs"), job, true);
+    let mut spec = template["spec"].clone();
+    if is_marked(job) {
+        // No scheduler has this name: no kubelet ever runs what we run.
+        spec["schedulerName"] = SCHEDULER.into();
+    }
     json!({
         "metadata": {
             "name": format!("{}-{suffix}", job.name()), "namespace": job.namespace(),
             "labels": template["metadata"]["labels"], "ownerReferences": [owner],
         },
-        "spec": template["spec"],
+        "spec": spec,
     })
 }
 
@@ -82,6 +92,17 @@ fn tail(words: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_kubelet_runs_what_runs_here() {
+        let job =
+            |spec: Value| Object::from_document(json!({"metadata": {"name": "j", "uid": "u"}, "spec": spec}));
+        let template = json!({"spec": {"containers": [], "schedulerName": "default-scheduler"}});
+        let ours = job(json!({"template": template, "managedBy": "herdsman.io/local"})).unwrap();
+        assert_eq!(pod(&ours, "x")["spec"]["schedulerName"], SCHEDULER);
+        let embedded = job(json!({"template": template})).unwrap();
+        assert_eq!(pod(&embedded, "x")["spec"]["schedulerName"], "default-scheduler");
+    }
 
     #[test]
     fn the_end_of_a_text_is_kept_in_whole_lines() {

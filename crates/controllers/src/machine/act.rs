@@ -127,6 +127,7 @@ impl Machines {
             return self.lacks_credential(facts, turn, named).await;
         };
         let installation = Installation::gather(context);
+        let marked = context.settings.marked.marks(&self.kind.driver.name());
         let machine = facts.machine.as_ref().map(|(_, machine)| machine);
         let bootstrap = machine.and_then(|machine| machine.spec.bootstrap.data_secret_name.as_deref());
         let ordered = order(&Order {
@@ -140,7 +141,7 @@ impl Machines {
                 name: facts.object.label(labels::CAPI_CLUSTER_NAME).unwrap_or_default(),
                 management_name: &facts.management_name,
             },
-            installation: &installation.borrowed(),
+            installation: &installation.borrowed(marked),
         });
         self.apply(facts, turn, &ordered.objects).await?;
         if let Some((job, _)) = &facts.job {

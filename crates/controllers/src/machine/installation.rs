@@ -42,8 +42,9 @@ impl Installation {
         }
     }
 
-    pub(super) fn borrowed(&self) -> provisioning::machine::Installation<'_> {
+    pub(super) fn borrowed(&self, marked: bool) -> provisioning::machine::Installation<'_> {
         provisioning::machine::Installation {
+            managed_by: marked.then_some(crate::jobs::MANAGED_BY),
             image: &self.image,
             pull_policy: &self.pull_policy,
             pull_secrets: &self.pull_secrets,

@@ -19,6 +19,8 @@ use crate::objects::Objects;
 use crate::settings::Settings;
 use crate::waits::Told;
 
+pub use crate::error::Error;
+
 /// Under which name this group writes.
 const MANAGER: &str = "herdsman-provisioning";
 

@@ -106,7 +106,13 @@ impl World {
         let directory = self.directory.path().join("jobs");
         self.running.spawn(jobs::run(
             parts,
-            jobs::Settings { directory, drivers, rancher_machine: self.rancher_machine.clone(), downloads },
+            jobs::Settings {
+                directory,
+                drivers,
+                rancher_machine: self.rancher_machine.clone(),
+                downloads,
+                marked_only: false,
+            },
         ));
     }
 

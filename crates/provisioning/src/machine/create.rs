@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::outcome::{self, JobState, JobView, PRE_CREATE_CHECK_FAILED, condition};
 use super::retry::{self, Failures, Next, Policy};
 use super::{Program, identity};
+use crate::status::{Finding, set};
 use crate::{Code, Wait};
 
 /// What there is.
@@ -84,7 +85,15 @@ pub fn create(facts: &Facts<'_>) -> Create {
         Ok(Some(step)) => return step,
         Err(wait) => wait,
     };
-    Create::Wait(wait)
+    // A server that is there stays ready, whatever is lacking around it.
+    match is_made(facts) {
+        true => Create::Pause { wait, until: None },
+        false => Create::Wait(wait),
+    }
+}
+
+fn is_made(facts: &Facts<'_>) -> bool {
+    condition(facts.infra, conditions::CREATE_JOB).is_some_and(|one| one.status == "True")
 }
 
 /// Everything that a server needs is there; or the label is to be set first.
@@ -174,7 +183,8 @@ fn running(facts: &Facts<'_>) -> Create {
 
 /// The server is there; its node may not be.
 fn made(facts: &Facts<'_>) -> Create {
-    let status = facts.infra.status.clone().unwrap_or_default();
+    let mut status = facts.infra.status.clone().unwrap_or_default();
+    set(&mut status.conditions, conditions::READY, Finding::yes(), &facts.now.to_string());
     if !facts.infra.spec.provider_id.is_empty() {
         return Create::Settled(Box::new(note(facts, status)));
     }

@@ -41,6 +41,8 @@ pub struct Installation<'a> {
     pub pull_secrets: &'a [String],
     /// Certificates that drivers trust.
     pub certificates: Certificates,
+    /// Who runs the Job, if not Kubernetes' own controller.
+    pub managed_by: Option<&'a str>,
 }
 
 /// What is to be done for a machine.
@@ -156,6 +158,7 @@ fn job(order: &Order<'_>, name: &str, flags: Vec<String>, files: &BTreeMap<Strin
         spec: Some(JobSpec {
             // A create that failed is looked at before it is tried again; a delete may simply be repeated.
             backoff_limit: Some(if order.bootstrap_secret.is_some() { 0 } else { 3 }),
+            managed_by: order.installation.managed_by.map(str::to_owned),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(labels), ..Default::default() }),
                 spec: Some(pod),

@@ -36,6 +36,7 @@ fn ordered(machine: &Machine, aliases: &str, bootstrap_secret: Option<&str>) -> 
         pull_policy: "Always",
         pull_secrets: &["pull".to_owned()],
         certificates: BTreeMap::from([("tls.crt".to_owned(), b"PEM".to_vec())]),
+        managed_by: None,
     };
     let ordered = order(&Order {
         machine,
@@ -303,6 +304,20 @@ fn waits_in_order() {
     assert_eq!(code(&world.create()), Code::WaitingForInfrastructure);
     world.cluster.spec.paused = Some(true);
     assert_eq!(code(&world.create()), Code::Paused);
+}
+
+#[test]
+fn a_server_that_is_there_stays_ready_while_paused() {
+    let mut world = world();
+    world.infra = infra(
+        "Amazonec2Machine",
+        json!({"providerID": "x"}),
+        json!({"conditions": [{"type": "CreateJob", "status": "True"}, {"type": "Ready", "status": "False"}]}),
+    );
+    let Create::Settled(status) = world.create() else { panic!("{:?}", world.create()) };
+    assert!(status.conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True"), "{status:?}");
+    world.cluster.spec.paused = Some(true);
+    assert!(matches!(world.create(), Create::Pause { until: None, .. }));
 }
 
 #[test]

@@ -1,48 +1,13 @@
-//! `herdsman server --controllers capi` as its users meet it, on `herdsman apiserver`.
+//! `herdsman server --controllers capi` as its users meet it, and what every `server` refuses.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::{Value, json};
 
-/// A program at work; ended with the test, whatever happens.
-struct Running {
-    process: Child,
-    kubeconfig: String,
-}
-
-impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman"));
-        let mut process =
-            command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let (_, kubeconfig) = line.trim().split_once(" kubeconfig=").unwrap_or_else(|| panic!("{line:?}"));
-        assert!(line.starts_with("ready url=https://"), "{line}");
-        Running { process, kubeconfig: kubeconfig.into() }
-    }
-
-    /// Asks it to end, and gives its exit code.
-    fn stop(mut self) -> Option<i32> {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        self.process.wait().unwrap().code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use crate::program::{HERDSMAN, Running, client};
 
 struct World {
     client: Client,
@@ -113,13 +78,11 @@ async fn the_controllers_run_on_a_cluster_that_is_there() {
     let data = directory.path().to_str().unwrap();
     let apiserver = Running::start(&["apiserver", "--listen", "127.0.0.1:0", "--data-dir", data]);
     let kubeconfig = apiserver.kubeconfig.clone();
-    let mut install = Command::new(env!("CARGO_BIN_EXE_herdsman"));
+    let mut install = Command::new(HERDSMAN);
     assert!(
         install.args(["crds", "install"]).env("KUBECONFIG", &kubeconfig).output().unwrap().status.success()
     );
-    let read = Kubeconfig::read_from(&kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
-    let world = World { client: Client::try_from(config).unwrap() };
+    let world = World { client: client(&kubeconfig).await };
 
     let server =
         Running::start(&["server", "--controllers", "capi", "--capi", "own", "--kubeconfig", &kubeconfig]);
@@ -165,13 +128,25 @@ async fn the_controllers_run_on_a_cluster_that_is_there() {
     }});
     let deployments = world.api("apps", "v1", "Deployment", "deployments");
     deployments.create(&PostParams::default(), &serde_json::from_value(deployment).unwrap()).await.unwrap();
-    let mut second = Command::new(env!("CARGO_BIN_EXE_herdsman"));
+    let mut second = Command::new(HERDSMAN);
     let refused = second.args(["server", "--capi", "own", "--kubeconfig", &kubeconfig]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains("default/capi-controller-manager") && said.contains("--capi external"), "{said}");
-    let idle = Running::start(&["server", "--capi", "auto", "--kubeconfig", &kubeconfig]);
+    let idle = Running::start(&["server", "--controllers", "capi", "--kubeconfig", &kubeconfig]);
     assert_eq!(idle.stop(), Some(0));
+
+    // Beside a Rancher nothing of ours runs, whoever does Cluster API's part.
+    let rancher = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "rancher"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "rancher", "image": "i"}]}}
+    }});
+    deployments.create(&PostParams::default(), &serde_json::from_value(rancher).unwrap()).await.unwrap();
+    let mut third = Command::new(HERDSMAN);
+    let refused = third.args(["server", "--capi", "external", "--kubeconfig", &kubeconfig]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("a Rancher is at work") && said.contains("default/rancher"), "{said}");
     assert_eq!(apiserver.stop(), Some(0));
 }
 
@@ -181,12 +156,10 @@ async fn the_controllers_run_on_a_cluster_that_is_there() {
 async fn a_real_kubernetes_asks_the_webhooks() {
     let kubernetes = peers::Kubernetes::start().unwrap();
     let kubeconfig = kubernetes.kubeconfig_path().to_str().unwrap().to_owned();
-    let mut install = Command::new(env!("CARGO_BIN_EXE_herdsman"));
+    let mut install = Command::new(HERDSMAN);
     let installed = install.args(["crds", "install"]).env("KUBECONFIG", &kubeconfig).output().unwrap();
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    let read = Kubeconfig::read_from(&kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
-    let world = World { client: Client::try_from(config).unwrap() };
+    let world = World { client: client(&kubeconfig).await };
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "foomachinetemplates.example.com", "labels": {"cluster.x-k8s.io/v1beta1": "v1"}},
@@ -206,6 +179,8 @@ async fn a_real_kubernetes_asks_the_webhooks() {
 
     let server = Running::start(&[
         "server",
+        "--controllers",
+        "capi",
         "--capi",
         "own",
         "--kubeconfig",

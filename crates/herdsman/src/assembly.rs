@@ -1,0 +1,127 @@
+//! What the product is made of, wherever its Kubernetes API is: the gateway, and the work behind it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use ::gateway::{Book, Gateway, Kubernetes, Public, TunnelDial};
+use anyhow::Context as _;
+use clock::{Clock, SystemEntropy};
+use controllers::ServerInfo;
+use controllers::controlplane::{Waits, WaitsCollector};
+use kit::Caches;
+use kit::access::Dial;
+use machine::Drivers;
+use prometheus_client::registry::Registry;
+use sim::World;
+use tokio::sync::watch;
+use tunnel::Hub;
+
+use crate::simulated::Simulated;
+use crate::work::{Jobs, Work};
+
+/// Where simulated machines are, in the data directory.
+const SIM: &str = "sim";
+
+/// What it stands on.
+pub(crate) struct Ground {
+    /// A client with every right that we need.
+    pub(crate) client: kube::Client,
+    /// The API that agents and users see.
+    pub(crate) kubernetes: Arc<dyn Kubernetes>,
+    pub(crate) book: Book,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Our own end.
+    pub(crate) public: Public,
+    /// Where downloads, logs, running Jobs and simulated machines are kept.
+    pub(crate) directory: PathBuf,
+    /// Where agents for nodes are.
+    pub(crate) assets: Vec<PathBuf>,
+    pub(crate) rancher_machine: Option<PathBuf>,
+    pub(crate) jobs: Jobs,
+}
+
+/// A gateway, and what work is made from.
+pub(crate) struct Assembly {
+    pub(crate) gateway: Gateway,
+    pub(crate) caches: Caches,
+    clock: Arc<dyn Clock>,
+    waits: Arc<Waits>,
+    directory: PathBuf,
+    rancher_machine: Option<PathBuf>,
+    jobs: Jobs,
+    /// Our own end, for controllers.
+    server: watch::Sender<ServerInfo>,
+    /// The same for the gateway: whoever follows it must not find that nobody tells it any more.
+    public: watch::Sender<Public>,
+}
+
+impl Assembly {
+    /// Puts everything together. Nobody is served and nothing is done yet.
+    pub(crate) fn new(ground: Ground) -> Self {
+        let Ground { client, kubernetes, book, clock, public, directory, assets, rancher_machine, jobs } =
+            ground;
+        let server = ServerInfo { url: public.url.clone(), ca_certificates: public.ca_certificates.clone() };
+        let (public, server) = (watch::Sender::new(public), watch::Sender::new(server));
+        let caches = Caches::new(client, kit::index::entries);
+        let waits: Arc<Waits> = Arc::default();
+        let gateway = Gateway::new(::gateway::Parts {
+            kubernetes,
+            caches: caches.clone(),
+            book,
+            hub: Hub::new(Default::default(), clock.clone(), Box::new(SystemEntropy)),
+            clock: clock.clone(),
+            entropy: Arc::new(Mutex::new(SystemEntropy)),
+            public: public.subscribe(),
+            settings: ::gateway::Settings { assets, metrics: metrics(&waits), ..Default::default() },
+        });
+        Assembly { gateway, caches, clock, waits, directory, rancher_machine, jobs, server, public }
+    }
+
+    /// Others vouch for our own end from now on, PEM: everybody is told.
+    pub(crate) fn vouched_by(&self, certificates: &str) {
+        self.public.send_modify(|public| public.ca_certificates = certificates.to_owned());
+        self.server.send_modify(|server| server.ca_certificates = certificates.to_owned());
+    }
+
+    /// The simulated machines of the data directory. Those that were there have power again.
+    pub(crate) async fn world(&self) -> anyhow::Result<World> {
+        let settings = sim::Settings::new(self.directory.join(SIM), seed(), self.clock.clone());
+        World::open(settings).await.context("the simulated machines cannot be started")
+    }
+
+    /// The way to clusters through the tunnels that end here.
+    pub(crate) fn tunnels(&self) -> Arc<dyn Dial> {
+        Arc::new(TunnelDial::new(self.gateway.downstreams().clone()))
+    }
+
+    /// What controllers do, with machines of this world.
+    pub(crate) fn work(&self, world: &World, dial: Arc<dyn Dial>) -> Work {
+        Work::new(crate::work::Parts {
+            caches: self.caches.clone(),
+            clock: self.clock.clone(),
+            dial,
+            server: self.server.subscribe(),
+            offers_agent: self.gateway.offers_agent(),
+            directory: self.directory.clone(),
+            drivers: Drivers::built_in().with(Simulated(world.machines())),
+            rancher_machine: self.rancher_machine.clone(),
+            waits: self.waits.clone(),
+            jobs: self.jobs,
+        })
+    }
+}
+
+/// What controllers tell of themselves.
+fn metrics(waits: &Arc<Waits>) -> Arc<Registry> {
+    let mut registry = Registry::default();
+    kit::metrics::shared().register(&mut registry);
+    registry.register_collector(Box::new(WaitsCollector(waits.clone())));
+    Arc::new(registry)
+}
+
+/// What simulated machines leave to chance is another thing in every process.
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    clock::Entropy::fill(&mut SystemEntropy, &mut bytes);
+    u64::from_le_bytes(bytes)
+}

@@ -1,0 +1,169 @@
+//! What `up` and `server` are told of the one port, and of what nodes get from it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::gateway::certificates::Authority;
+use ::gateway::{Authorities, Certificates};
+use anyhow::{Context as _, bail};
+use clock::{Clock, SystemEntropy};
+
+use crate::embedded::{advertised, reachable};
+
+/// What can be said on the command line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443")]
+    listen: SocketAddr,
+    /// The one URL by which nodes and users reach this server; by default the machine's address
+    #[arg(long, value_name = "URL", env = "HERDSMAN_SERVER_URL")]
+    server_url: Option<String>,
+    /// The server's certificate and its chain, PEM; without it our own authority issues one
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Who vouches for the certificate, PEM; leave it out if every system does
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_ca: Option<PathBuf>,
+    /// A further host name or address for the certificate that our own authority issues; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "tls_cert")]
+    tls_san: Vec<String>,
+    /// The program rancher-machine, for its drivers; by default looked for in PATH
+    #[arg(long, value_name = "FILE")]
+    machine_binary: Option<PathBuf>,
+    /// A directory with agents that nodes download, as `cargo xtask dist` makes it; may be repeated
+    #[arg(long, value_name = "DIRECTORY")]
+    assets: Vec<PathBuf>,
+}
+
+/// The same, found good.
+pub(crate) struct Serving {
+    pub(crate) listen: SocketAddr,
+    pub(crate) server_url: Option<String>,
+    pub(crate) certificate: Certificate,
+    pub(crate) rancher_machine: Option<PathBuf>,
+    /// Where agents for nodes are.
+    pub(crate) assets: Vec<PathBuf>,
+}
+
+/// Where the server's certificate comes from.
+pub(crate) enum Certificate {
+    /// Our own authority issues one for what we know ourselves by, and for these.
+    Issued(Vec<String>),
+    /// Somebody brings it: chain, key, and who vouches for it (empty: every system does), as PEM.
+    Own { chain: String, key: String, ca: String },
+}
+
+impl Arguments {
+    /// Looks at everything once.
+    pub(crate) fn checked(self) -> anyhow::Result<Serving> {
+        Ok(Serving {
+            certificate: self.certificate()?,
+            server_url: self.server_url.as_deref().map(checked_url).transpose()?,
+            rancher_machine: rancher_machine(self.machine_binary)?,
+            listen: self.listen,
+            assets: self.assets,
+        })
+    }
+
+    fn certificate(&self) -> anyhow::Result<Certificate> {
+        let read = |flag: &str, path: &Path| {
+            std::fs::read_to_string(path).with_context(|| format!("{flag}: cannot read {}", path.display()))
+        };
+        let (Some(chain), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(Certificate::Issued(self.tls_san.clone()));
+        };
+        Ok(Certificate::Own {
+            chain: read("--tls-cert", chain)?,
+            key: read("--tls-key", key)?,
+            ca: self.tls_ca.as_deref().map(|ca| read("--tls-ca", ca)).transpose()?.unwrap_or_default(),
+        })
+    }
+}
+
+impl Certificate {
+    /// The certificate of a server at `address` that others know by `url`; these authorities issue it if nobody brought one.
+    pub(crate) fn certificates(
+        self,
+        authorities: Authorities,
+        address: SocketAddr,
+        url: &str,
+        clock: &Arc<dyn Clock>,
+    ) -> anyhow::Result<Certificates> {
+        let names = match self {
+            Certificate::Own { chain, key, ca } => {
+                return Ok(Certificates::own(&chain, &key, &ca, clock.clone())?);
+            }
+            Certificate::Issued(names) => names,
+        };
+        let mut all = vec!["localhost".to_owned()];
+        all.extend(
+            [address.ip(), reachable(address).ip(), advertised(address.ip())].map(|ip| ip.to_string()),
+        );
+        all.extend(host(url));
+        all.extend(names);
+        all.dedup();
+        Ok(Certificates::issued(authorities, all, clock.clone(), Box::new(SystemEntropy))?)
+    }
+}
+
+/// A certificate of our own authority, for these names.
+pub(crate) fn issued(
+    authority: Authority,
+    names: Vec<String>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Certificates> {
+    Ok(Certificates::issued(Authorities::only(authority), names, clock.clone(), Box::new(SystemEntropy))?)
+}
+
+/// The host of a URL.
+pub(crate) fn host(url: &str) -> Option<String> {
+    let url = url.parse::<http::Uri>().ok()?;
+    Some(url.host()?.trim_matches(['[', ']']).to_owned())
+}
+
+/// Where nodes and users reach a server that nobody has given a name.
+pub(crate) fn public_url(address: SocketAddr) -> String {
+    format!("https://{}", SocketAddr::new(advertised(address.ip()), address.port()))
+}
+
+fn checked_url(url: &str) -> anyhow::Result<String> {
+    let parsed: http::Uri =
+        url.parse().with_context(|| format!("--server-url: {url:?} is no URL: https://HOST[:PORT]"))?;
+    if parsed.scheme_str() != Some("https") || parsed.host().is_none_or(str::is_empty) {
+        bail!("--server-url: {url:?} is not of the form https://HOST[:PORT]");
+    }
+    if !matches!(parsed.path(), "" | "/") || parsed.query().is_some() {
+        bail!("--server-url: {url:?} has a path; nodes need the root of a host: https://HOST[:PORT]");
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+/// The program rancher-machine: the one that was named, or the one in PATH if there is one.
+fn rancher_machine(named: Option<PathBuf>) -> anyhow::Result<Option<PathBuf>> {
+    if let Some(path) = named {
+        if !path.is_file() {
+            bail!("--machine-binary: there is no file {}", path.display());
+        }
+        return Ok(Some(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Ok(std::env::split_paths(&path).map(|one| one.join("rancher-machine")).find(|one| one.is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_url_is_the_root_of_a_host() {
+        assert_eq!(checked_url("https://h.example.com:8443/").unwrap(), "https://h.example.com:8443");
+        for wrong in ["h.example.com", "http://h", "https://h/x", "https://h?x", "https://"] {
+            assert!(checked_url(wrong).unwrap_err().to_string().starts_with("--server-url"), "{wrong}");
+        }
+    }
+}

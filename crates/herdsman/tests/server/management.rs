@@ -1,0 +1,174 @@
+//! A real Kubernetes as management cluster, and what is on it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::{Api, Client};
+use serde_json::Value;
+
+use crate::program::{client, client_of, herdsman, says};
+
+/// Generous: the machine may be doing something else.
+const WITHIN: Duration = Duration::from_secs(300);
+
+/// A cluster of one server and some workers on simulated machines, as kubectl applies it.
+pub(crate) fn manifest(workers: u32) -> String {
+    format!(
+        "apiVersion: rke-machine-config.cattle.io/v1
+kind: SimConfig
+metadata: {{name: small, namespace: fleet-default}}
+memory: \"2048\"
+---
+apiVersion: provisioning.cattle.io/v1
+kind: Cluster
+metadata: {{name: demo, namespace: fleet-default}}
+spec:
+  kubernetesVersion: v1.34.2+k3s1
+  rkeConfig:
+    machinePools:
+    - {{name: servers, quantity: 1, etcdRole: true, controlPlaneRole: true, machineConfigRef: {{kind: SimConfig, name: small}}}}
+    - {{name: workers, quantity: {workers}, workerRole: true, machineConfigRef: {{kind: SimConfig, name: small}}}}
+"
+    )
+}
+
+/// A management cluster. It ends with this value.
+pub(crate) struct Management {
+    pub(crate) kubernetes: peers::Kubernetes,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) client: Client,
+}
+
+impl Management {
+    pub(crate) async fn start(options: peers::kubernetes::Options) -> Self {
+        let kubernetes = options.start().unwrap();
+        let kubeconfig = kubernetes.kubeconfig_path().to_owned();
+        let client = client(&kubeconfig).await;
+        Management { kubernetes, kubeconfig, client }
+    }
+
+    /// Applies a text by kubectl.
+    pub(crate) fn apply(&self, text: &str, directory: &Path, more: &[&str]) {
+        let file = directory.join("applied.yaml");
+        std::fs::write(&file, text).unwrap();
+        let output = self.kubernetes.kubectl().args(["apply", "-f"]).arg(&file).args(more).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    pub(crate) fn kubectl(&self, words: &[&str]) -> String {
+        let output = self.kubernetes.kubectl().args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Waits until the cluster has so many Ready nodes, and is ready itself; they are asked for through its tunnel.
+    pub(crate) async fn until_ready(&self, cluster: &str, nodes: usize) {
+        let mut last = String::new();
+        for _ in 0..WITHIN.as_millis() / 500 {
+            let found = self.nodes(cluster).await;
+            let ready = self.get("provisioning.cattle.io", "v1", "clusters", cluster).await;
+            let ready = ready.is_some_and(|cluster| cluster["status"]["ready"] == true);
+            last = format!("ready: {ready}, nodes: {found:?}");
+            if ready && found.len() == nodes && found.iter().all(|(_, ready)| *ready) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let explained = herdsman(&self.kubeconfig, &["explain", &format!("cluster/{cluster}")]);
+        panic!("{cluster} never is ready: {last}\n{}", String::from_utf8_lossy(&explained.stdout));
+    }
+
+    /// The nodes of a cluster by `herdsman kubeconfig`, and whether each is Ready; none if it is not reached.
+    pub(crate) async fn nodes(&self, cluster: &str) -> Vec<(String, bool)> {
+        let text = herdsman(&self.kubeconfig, &["kubeconfig", cluster]);
+        if !text.status.success() {
+            return Vec::new();
+        }
+        let nodes = Api::<Node>::all(client_of(&String::from_utf8(text.stdout).unwrap()).await);
+        let asked = tokio::time::timeout(Duration::from_secs(10), nodes.list(&ListParams::default())).await;
+        let Ok(Ok(found)) = asked else { return Vec::new() };
+        let ready = |node: &Node| {
+            let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();
+            conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
+        };
+        found.iter().map(|node| (node.metadata.uid.clone().unwrap_or_default(), ready(node))).collect()
+    }
+
+    pub(crate) async fn get(&self, group: &str, version: &str, plural: &str, name: &str) -> Option<Value> {
+        let found = self.api(group, version, plural).get_opt(name).await.unwrap()?;
+        Some(serde_json::to_value(found).unwrap())
+    }
+
+    pub(crate) async fn list(&self, group: &str, version: &str, plural: &str) -> Vec<DynamicObject> {
+        self.api(group, version, plural).list(&ListParams::default()).await.unwrap().items
+    }
+
+    fn api(&self, group: &str, version: &str, plural: &str) -> Api<DynamicObject> {
+        let api_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
+        let resource = ApiResource {
+            group: group.into(),
+            version: version.into(),
+            api_version,
+            kind: String::new(),
+            plural: plural.into(),
+        };
+        Api::namespaced_with(self.client.clone(), "fleet-default", &resource)
+    }
+
+    /// Deletes the cluster, and waits until nothing is left of it.
+    pub(crate) async fn delete(&self, cluster: &str) {
+        self.kubectl(&[
+            "delete",
+            "clusters.provisioning.cattle.io",
+            "-n",
+            "fleet-default",
+            cluster,
+            "--timeout=300s",
+        ]);
+        let mut left = Vec::new();
+        for _ in 0..WITHIN.as_millis() / 500 {
+            left = self.left(cluster).await;
+            if left.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        panic!("this is left of {cluster}: {left:?}");
+    }
+
+    async fn left(&self, cluster: &str) -> Vec<String> {
+        let mut left = Vec::new();
+        for (group, version, plural) in [
+            ("cluster.x-k8s.io", "v1beta2", "clusters"),
+            ("cluster.x-k8s.io", "v1beta2", "machinedeployments"),
+            ("cluster.x-k8s.io", "v1beta2", "machinesets"),
+            ("cluster.x-k8s.io", "v1beta2", "machines"),
+            ("rke.cattle.io", "v1", "rkecontrolplanes"),
+            ("rke.cattle.io", "v1", "rkeclusters"),
+            ("rke.cattle.io", "v1", "rkebootstraps"),
+            ("rke-machine.cattle.io", "v1", "simmachines"),
+            ("rke-machine.cattle.io", "v1", "simmachinetemplates"),
+            ("batch", "v1", "jobs"),
+            ("", "v1", "pods"),
+            ("", "v1", "secrets"),
+            ("", "v1", "serviceaccounts"),
+            ("rbac.authorization.k8s.io", "v1", "roles"),
+            ("rbac.authorization.k8s.io", "v1", "rolebindings"),
+        ] {
+            for object in self.list(group, version, plural).await {
+                let name = object.metadata.name.unwrap_or_default();
+                if name.starts_with(cluster) {
+                    left.push(format!("{plural}/{name}"));
+                }
+            }
+        }
+        left
+    }
+
+    /// What `herdsman describe` says of a cluster.
+    pub(crate) fn describe(&self, cluster: &str) -> String {
+        says(&self.kubeconfig, &["describe", cluster])
+    }
+}

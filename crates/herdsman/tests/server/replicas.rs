@@ -1,0 +1,113 @@
+//! Several processes: replicas that stand in for each other, and Cluster API's controllers in a process of their own.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::balancer::{Balancer, free};
+use crate::management::{Management, manifest};
+use crate::program::{HERDSMAN, Running, client, client_of, says};
+
+/// Starts a replica. All keep simulated machines in one directory: whoever leads gives them power.
+fn replica(kubeconfig: &Path, at: SocketAddr, url: &str, data: &Path) -> Running {
+    Running::start(&[
+        "server",
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+        "--listen",
+        &at.to_string(),
+        "--server-url",
+        url,
+        "--data-dir",
+        data.to_str().unwrap(),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs cargo xtask peers"]
+async fn another_replica_carries_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let management = Management::start(peers::Kubernetes::options()).await;
+    let (balancer, data) = (Balancer::start().await, directory.path().join("data"));
+    let [first, second, third] = [free(), free(), free()];
+    let start = |at: SocketAddr| replica(&management.kubeconfig, at, &balancer.url(), &data);
+
+    // The leader dies in the middle of making machines.
+    balancer.set(&[first, second]);
+    let leader = start(first);
+    let other = start(second);
+    management.apply(&manifest(1), directory.path(), &[]);
+    while management.list("batch", "v1", "jobs").await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    leader.kill();
+    management.until_ready("demo", 2).await;
+    let before = management.nodes("demo").await;
+
+    // A replica without a tunnel reaches the cluster through the one that has it.
+    let last = start(third);
+    balancer.set(&[third, second]);
+    management.until_ready("demo", 2).await;
+
+    // One that is told to end hands over, and nothing is done twice.
+    assert_eq!(other.stop(), Some(0));
+    management.apply(&manifest(2), directory.path(), &[]);
+    management.until_ready("demo", 3).await;
+    let after = management.nodes("demo").await;
+    for node in &before {
+        assert!(after.contains(node), "{node:?} was made anew: {after:?}");
+    }
+    assert_eq!(last.stop(), Some(0));
+}
+
+/// Cluster API's controllers are somebody else's: here, of a process that runs nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster_api_may_be_somebody_elses() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let apiserver = Running::start(&["apiserver", "--listen", "127.0.0.1:0", "--data-dir", &path("api")]);
+    let kubeconfig = apiserver.kubeconfig.clone();
+    let server = Running::start(&[
+        "server",
+        "--kubeconfig",
+        &kubeconfig,
+        "--capi",
+        "external",
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        &path("server"),
+    ]);
+    let core = Running::start(&["server", "--kubeconfig", &kubeconfig, "--controllers", "capi"]);
+    let words = ["create", "cluster", "demo", "--kubernetes-version", "v1.34.2+k3s1"];
+    let more = ["--pool", "all:1:all", "--wait", "--timeout", "300"];
+    says(Path::new(&kubeconfig), &[&words[..], &more].concat());
+    let cluster = client_of(&says(Path::new(&kubeconfig), &["kubeconfig", "demo"])).await;
+    let nodes = kube::Api::<k8s_openapi::api::core::v1::Node>::all(cluster);
+    assert_eq!(nodes.list(&Default::default()).await.unwrap().items.len(), 1);
+    let leases = kube::Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(
+        client(&kubeconfig).await,
+        "cattle-system",
+    );
+    let mut holders = Vec::new();
+    for name in ["herdsman-controllers", "herdsman-capi"] {
+        holders.push(leases.get(name).await.unwrap().spec.unwrap().holder_identity);
+    }
+    assert!(holders[0].is_some() && holders[1].is_some() && holders[0] != holders[1], "{holders:?}");
+    assert_eq!((core.stop(), server.stop()), (Some(0), Some(0)));
+
+    // What is wrong is said at once.
+    for (words, complaint) in [
+        (&["--controllers", "capi", "--capi", "external"][..], "leaves nothing to do"),
+        (&["--controllers", "provisioning"], "--server-url is needed"),
+        (&["--server-url", "http://h"], "--server-url"),
+        (&["--namespace", "x"], "--controllers capi"),
+        (&["--webhook-listen", "127.0.0.1:0", "--webhook-url", "h"], "--webhook-url"),
+    ] {
+        let mut command = std::process::Command::new(HERDSMAN);
+        let output = command.args(["server", "--kubeconfig", &kubeconfig]).args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(complaint), "{words:?}: {said}");
+    }
+    assert_eq!(apiserver.stop(), Some(0));
+}
