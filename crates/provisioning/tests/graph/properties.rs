@@ -98,7 +98,14 @@ fn admission_takes_anything_and_fills_in_once() {
     use provisioning::admission::{Answers, Operation, Request, mutate, questions, validate};
     let outcome = samples::runner(60).run(&(shapes(), shapes()), |(before, after)| {
         let (old, new) = (&before.cluster, &after.cluster);
-        let create = Request { operation: Operation::Create, user: "u", old: None, new, dry_run: false };
+        let create = Request {
+            operation: Operation::Create,
+            user: "u",
+            master: false,
+            old: None,
+            new,
+            dry_run: false,
+        };
         let update = Request { operation: Operation::Update, old: Some(old), ..create };
         for request in [create, update] {
             let answers = Answers::default();
