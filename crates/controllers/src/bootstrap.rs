@@ -21,8 +21,7 @@ use crate::{Parts, until};
 use context::Context;
 use gather::Seen;
 
-pub use crate::error::Error;
-pub use context::Installers;
+pub use context::{Error, Installers};
 
 /// How many objects are looked at at a time.
 const AT_A_TIME: usize = 100;

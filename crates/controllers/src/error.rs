@@ -1,4 +1,4 @@
-//! Why a look at a cluster or one of its machines failed: the same for all groups that work with [`Objects`](crate::objects::Objects).
+//! Why a look at a cluster or one of its machines failed: the same for all groups that work with `Objects`.
 
 use kit::Key;
 use kit::object::Unreadable;

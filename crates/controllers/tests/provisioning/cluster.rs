@@ -135,6 +135,32 @@ fn nothing_is_left_of_a_cluster() {
     });
 }
 
+/// What stands behind a cluster follows from it: deleted by hand, it comes back under its own name.
+#[test]
+fn a_management_cluster_comes_back_under_its_own_name() {
+    story(|| async {
+        let world = World::new(11).await;
+        world.cluster("prod", 1, 0).await;
+        world.pool_ready("prod-servers", 1).await;
+        let id = world.get("ProvisioningCluster", "prod").await["status"]["clusterName"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let first = world.get("ManagementCluster", &id).await;
+        world.delete("ManagementCluster", &id).await;
+        world
+            .until(60, "it is there again", async || match world.find("ManagementCluster", &id).await {
+                Some(now) if now["metadata"]["uid"] != first["metadata"]["uid"] => Ok(()),
+                other => Err(format!("{other:?}")),
+            })
+            .await;
+        let cluster = world.get("ProvisioningCluster", "prod").await;
+        assert_eq!(cluster["status"]["clusterName"], id.as_str());
+        assert_eq!(world.list("ManagementCluster").await.len(), 1);
+        world.condition("ProvisioningCluster", "prod", "Ready", "True", "").await;
+    });
+}
+
 /// A process that ends at any time is followed by one that goes on.
 #[test]
 fn a_restart_in_the_middle_changes_nothing() {
