@@ -21,7 +21,8 @@ use crate::{Parts, until};
 use context::Context;
 use gather::Seen;
 
-pub use context::{Error, Installers};
+pub use crate::error::Error;
+pub use context::Installers;
 
 /// How many objects are looked at at a time.
 const AT_A_TIME: usize = 100;
