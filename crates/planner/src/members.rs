@@ -12,6 +12,9 @@ use plan::orchestrator::{Health, Progress};
 use crate::snapshot::{Machine, MachineName, MemberRemoval, Snapshot};
 use crate::tier::PATIENCE;
 
+/// Probes that fail with the member itself; K3s has it in one process with its API server.
+const OF_ETCD: [&str; 2] = ["etcd", "kube-apiserver"];
+
 /// Members of which more than half must be up.
 pub(crate) fn quorum(members: usize) -> usize {
     members / 2 + 1
@@ -24,11 +27,32 @@ pub(crate) fn is_voter(machine: &Machine) -> bool {
 }
 
 pub(crate) fn is_healthy(machine: &Machine) -> bool {
-    let unready = machine.node.as_ref().is_some_and(|node| node.ready == Some(false));
+    let unready = match &machine.node {
+        Some(node) => node.ready == Some(false),
+        // Whoever goes and never was a node is not heard of any more: its probes are old.
+        None => machine.is_deleting(),
+    };
     // A plan that failed may have left everything as it was: probes tell. One that is on its way may restart anything.
     let at_rest =
         !matches!(machine.plan.progress, Progress::NoPlan | Progress::Pending | Progress::InProgress);
     at_rest && machine.plan.health == Health::Healthy && !unready
+}
+
+/// Whether its member may be voting, as far as its probes tell: another one may be what fails.
+fn may_vote(machine: &Machine) -> bool {
+    match &machine.plan.health {
+        Health::Healthy => true,
+        Health::Unhealthy(failing) => !failing.iter().any(|probe| OF_ETCD.contains(&probe.as_str())),
+        Health::Unknown => false,
+    }
+}
+
+/// Whether its member surely votes. A machine that is dead had healthy probes when it was last heard of; one whose agent tells
+/// of failing ones lives.
+fn votes(machine: &Machine) -> bool {
+    let on_its_way =
+        matches!(machine.plan.progress, Progress::NoPlan | Progress::Pending | Progress::InProgress);
+    is_healthy(machine) || (!on_its_way && machine.plan.health != Health::Healthy && may_vote(machine))
 }
 
 /// A plan is on its way; one that nobody takes for long is not.
@@ -90,20 +114,24 @@ impl Members {
         self.voters.iter().filter(|(_, machine)| is_healthy(machine)).count()
     }
 
-    /// Whether a machine may be disturbed on purpose while those in `taken` are. One that is not well may still vote: it
-    /// is disturbed only if no other is at the same time. In clusters of one or two members every restart costs the quorum for a moment: then all others must be
-    /// well, and no more can be asked.
+    /// Whether a machine may be disturbed on purpose while those in `taken` are: one member at a time, and the others must
+    /// have a quorum. One whose etcd is down is disturbed if no plan is on its way to another. In clusters of one or two members
+    /// every restart costs the quorum for a moment: then all others must be well, and no more can be asked.
     pub(crate) fn may_disturb(&self, name: &MachineName, machine: &Machine, taken: &[MachineName]) -> bool {
         if !is_voter(machine) {
             return true;
         }
-        if !is_healthy(machine) {
-            let mut others = taken.iter().chain(&self.in_flight).filter(|other| *other != name);
-            return others.next().is_none() && !self.removing;
+        if taken.iter().any(|other| other != name) {
+            return false;
         }
         let count = self.count();
         let needed = quorum(count).min(count - 1);
-        !self.joining && !self.removing && self.healthy_beside(name, taken) >= needed
+        if is_healthy(machine) {
+            return !self.joining && !self.removing && self.healthy_beside(name, taken) >= needed;
+        }
+        let voting = self.voters.iter().filter(|(other, machine)| other != name && votes(machine)).count();
+        let costs_nothing = !may_vote(machine) || voting >= needed;
+        costs_nothing && self.in_flight.iter().all(|other| other == name) && !self.removing
     }
 
     /// A member is being removed.

@@ -405,6 +405,9 @@ impl Pass<'_> {
                 format!("failed {} times, waits for etcd members to be healthy", plan.failures)
             } else if due <= now {
                 self.write(entry, rendered, Why::Retry);
+                if entry.machine.roles().etcd && restarts(entry.machine, rendered) {
+                    self.disturbed.push(entry.name.clone());
+                }
                 format!("failed {} times, delivered again", plan.failures)
             } else {
                 self.wake(due);
