@@ -20,10 +20,7 @@ pub(crate) async fn roll_with_surge(product: Arc<Product>, distro: Distro) {
     site.settles().await;
     reader.stop_without_failure().await;
     for node in site.nodes().await.unwrap() {
-        assert_eq!(
-            node["status"]["capacity"]["memory"], "8192Mi",
-            "the new machines have what was asked for"
-        );
+        assert_eq!(node["status"]["capacity"]["memory"], "8Gi", "the new machines have what was asked for");
     }
     site.deletes().await;
 }
