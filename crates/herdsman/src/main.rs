@@ -22,6 +22,7 @@ mod product;
 mod quickstart;
 #[cfg(test)]
 mod reference;
+mod releases;
 mod rotate;
 mod server;
 mod serving;

@@ -170,7 +170,8 @@ impl Server {
                 };
                 let certificates =
                     serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
-                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint })
+                let releases = setup.serving.releases.clone();
+                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint, releases })
             }
             _ => None,
         };
@@ -348,6 +349,7 @@ impl Front {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: setup.jobs,
+            releases: serving.releases,
             has_tunnels: listener.is_some(),
         });
         let Some(listener) = listener else { return Ok(Front { assembly, port: None }) };

@@ -13,6 +13,7 @@ use capi::Definitions;
 use capi::review::{self, Asked};
 use controllers::admission::Door;
 use controllers::admission::review::{self as ours, Hook};
+use controllers::controlplane::Releases;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -50,6 +51,7 @@ pub(crate) struct Webhooks {
     /// What is shown there. It renews itself; who vouches for it stays.
     pub(crate) certificates: Certificates,
     pub(crate) endpoint: Endpoint,
+    pub(crate) releases: Arc<Releases>,
 }
 
 impl Webhooks {
@@ -57,7 +59,7 @@ impl Webhooks {
     pub(crate) async fn serve(&self) -> anyhow::Result<()> {
         let answers = Answers {
             definitions: Arc::new(Definitions::of(&self.caches).await),
-            door: Arc::new(Door::opened(self.client.clone())),
+            door: Arc::new(Door::opened(self.client.clone(), self.releases.clone())),
         };
         serve(&self.listener, TlsAcceptor::from(self.certificates.server_config()?), &answers).await
     }
