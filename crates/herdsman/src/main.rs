@@ -36,6 +36,11 @@ mod work;
 
 use clap::Parser;
 
+/// A server of many clusters makes and forgets many small things, in many threads: the C library's allocator took two fifths of its time.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> std::process::ExitCode {
     cli::Cli::parse().run()
 }
