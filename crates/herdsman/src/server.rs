@@ -28,7 +28,7 @@ use crate::beside::{self, Decision};
 use crate::embedded::{NAMESPACES, Stop, advertised};
 use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
 use crate::serving::{self, public_url};
-use crate::webhooks::{Endpoint, Webhooks};
+use crate::webhooks::{About, Endpoint, Webhooks};
 use crate::work::{self, Group};
 use crate::{crds, simulated};
 use peers::Peers;
@@ -170,7 +170,8 @@ impl Server {
                 };
                 let certificates =
                     serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
-                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint })
+                let about = About { core: runs_core, ours: front.is_some() };
+                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint, about })
             }
             _ => None,
         };
@@ -260,7 +261,8 @@ impl Server {
         for namespace in NAMESPACES {
             ensure_namespace(&self.client, namespace).await?;
         }
-        crds::ensure(&self.client).await?;
+        let whose = if self.runs_core { crds::Whose::All } else { crds::Whose::ButClusterApis };
+        crds::ensure(&self.client, whose).await?;
         if self.runs_core {
             capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
         }

@@ -102,7 +102,13 @@ async fn somebody_else_repairs(world: World) {
     // What is found of a machine is said also where nobody can be asked to repair it.
     waits("RemediationTemplateNotFound").await;
     world.condition("Machine", &machines[0], "HealthCheckSucceeded", "False", "UnhealthyNode").await;
-    world.patch("MachineHealthCheck", "h", json!({"spec": {"remediation": template("TestRemediationTemplate")}})).await;
+    world
+        .patch(
+            "MachineHealthCheck",
+            "h",
+            json!({"spec": {"remediation": template("TestRemediationTemplate")}}),
+        )
+        .await;
     world.sleep(world.span(70, 7)).await;
     waits("RemediationTemplateNotFound").await;
     let spec = json!({"spec": {"template": {"spec": {"by": "hand"}}}});
