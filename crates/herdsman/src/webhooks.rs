@@ -4,7 +4,7 @@
 mod endpoint;
 
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::gateway::Certificates;
@@ -24,6 +24,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use endpoint::Asks;
@@ -74,10 +75,10 @@ struct Configuration {
 impl Webhooks {
     /// Answers until the future is dropped or nothing can be served any more. Every process of ours does.
     pub(crate) async fn serve(&self) -> anyhow::Result<()> {
-        let answers =
-            Answers { definitions: Arc::default(), door: Arc::new(Door::opened(self.client.clone())) };
+        let (known, definitions) = watch::channel(None);
+        let answers = Answers { definitions, door: Arc::new(Door::opened(self.client.clone())) };
         let learn = async {
-            let _ = answers.definitions.set(Definitions::of(&self.caches).await);
+            known.send_replace(Some(Arc::new(Definitions::of(&self.caches).await)));
         };
         let acceptor = TlsAcceptor::from(self.certificates.server_config()?);
         tokio::join!(learn, serve(&self.listener, acceptor, &answers)).1
@@ -223,8 +224,16 @@ fn our_webhooks(asked: Asked, asks: Asks<'_>) -> Vec<Value> {
 #[derive(Clone)]
 struct Answers {
     /// Not there until the CRDs have been read once.
-    definitions: Arc<OnceLock<Definitions>>,
+    definitions: watch::Receiver<Option<Arc<Definitions>>>,
     door: Arc<Door>,
+}
+
+impl Answers {
+    /// What is known of CRDs: whoever asks at the very start waits for it.
+    async fn definitions(&self) -> Option<Arc<Definitions>> {
+        let mut definitions = self.definitions.clone();
+        definitions.wait_for(Option::is_some).await.ok()?.clone()
+    }
 }
 
 async fn serve(listener: &TcpListener, acceptor: TlsAcceptor, answers: &Answers) -> anyhow::Result<()> {
@@ -245,11 +254,11 @@ async fn serve(listener: &TcpListener, acceptor: TlsAcceptor, answers: &Answers)
 
 async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
-    let definitions = answers.definitions.get();
-    match (path.as_str(), definitions) {
-        ("/healthz" | "/livez", _) | ("/readyz", Some(_)) => return Ok(plain(StatusCode::OK, "ok")),
-        (_, None) => {
-            let why = "the CustomResourceDefinitions have not been read yet; try again";
+    let ready = answers.definitions.borrow().is_some();
+    match (path.as_str(), ready) {
+        ("/healthz" | "/livez", _) | ("/readyz", true) => return Ok(plain(StatusCode::OK, "ok")),
+        ("/readyz", false) => {
+            let why = "the CustomResourceDefinitions have not been read yet";
             return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, why));
         }
         _ => {}
@@ -262,10 +271,13 @@ async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response
         Ok(review) => review,
         Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, format!("this is no review: {error}"))),
     };
-    let answer = match (path.as_str(), definitions, review::asked(&path), ours::asked(&path)) {
-        ("/convert", Some(definitions), ..) => review::convert(&review, definitions),
-        (_, _, Some(asked), _) => review::admit(asked, &review),
-        (_, _, _, Some(asked)) => ours::admit(&answers.door, asked, &review).await,
+    let answer = match (path.as_str(), review::asked(&path), ours::asked(&path)) {
+        ("/convert", ..) => match answers.definitions().await {
+            Some(definitions) => review::convert(&review, &*definitions),
+            None => return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, "this server is about to end")),
+        },
+        (_, Some(asked), _) => review::admit(asked, &review),
+        (_, _, Some(asked)) => ours::admit(&answers.door, asked, &review).await,
         _ => return Ok(plain(StatusCode::NOT_FOUND, format!("there is no webhook {path}"))),
     };
     let mut response = plain(StatusCode::OK, answer.to_string());
