@@ -318,7 +318,8 @@ pub(crate) async fn rollout(url: &str, machines: usize, times: usize) {
     let deployments: Api<DynamicObject> =
         Api::namespaced_with(herd.client.clone(), "default", &ours("MachineDeployment").resource());
     println!("measured writes_alone {:.2} writes", first_worker(&herd, &deployments).await);
-    (herd.writes.take(), herd.node_writes.take());
+    herd.writes.take();
+    herd.node_writes.take();
     let scale = Patch::Merge(json!({"spec": {"replicas": machines}}));
     deployments.patch("c", &PatchParams::default(), &scale).await.unwrap();
     herd.deployments_ready(1, machines).await;

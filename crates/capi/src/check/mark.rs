@@ -267,7 +267,7 @@ mod tests {
         let pair = |type_: &str, status: &str| (type_.to_owned(), status.to_owned());
         assert_eq!(shown(&[]), []);
         let waiting = said(reasons::WAITING_FOR_REMEDIATION);
-        let mut all = shown(&[waiting.clone()]);
+        let mut all = shown(std::slice::from_ref(&waiting));
         all.sort();
         assert_eq!(all, [pair(request, "True"), pair(template, "True")]);
         let lost = said(reasons::REMEDIATION_TEMPLATE_NOT_FOUND);

@@ -129,7 +129,8 @@ fn machines_cost(speaks: Speaks, count: i32) -> Cost {
         world.cluster("c").await;
         world.pool("c", "p", 0, json!({})).await;
         world.sleep(10).await;
-        (world.site.writes.take(), world.place.writes.take());
+        world.site.writes.take();
+        world.place.writes.take();
         world.patch("MachineDeployment", "p", json!({"spec": {"replicas": count}})).await;
         world.pool_ready("p", count.into()).await;
         world.sleep(10).await;
