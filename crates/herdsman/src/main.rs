@@ -23,6 +23,7 @@ mod product;
 mod quickstart;
 #[cfg(test)]
 mod reference;
+mod releases;
 mod rotate;
 mod server;
 mod serving;

@@ -111,6 +111,7 @@ impl Product {
         let more = More {
             advertised: Some((advertised(address.ip()), address.port())),
             tokens: Some(Arc::new(book.clone())),
+            releases: serving.releases.clone(),
         };
         let instance = opened.start(more).await?;
         let user = User { name: OURSELVES.into(), groups: vec![MASTERS.into()], ..User::default() };
@@ -129,6 +130,7 @@ impl Product {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: Jobs::Alone,
+            releases: serving.releases,
             has_tunnels: true,
         });
         let world = assembly.world().await?;

@@ -167,8 +167,15 @@ impl Server {
                 };
                 let certificates =
                     serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
-                let about = About { core: runs_core, ours: front.is_some() };
-                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint, about })
+                Some(Webhooks {
+                    client: client.clone(),
+                    caches,
+                    listener,
+                    certificates,
+                    endpoint,
+                    releases: setup.serving.releases.clone(),
+                    about: About { core: runs_core, ours: front.is_some() },
+                })
             }
             _ => None,
         };
@@ -347,6 +354,7 @@ impl Front {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: setup.jobs,
+            releases: serving.releases,
             has_tunnels: listener.is_some(),
         });
         let Some(listener) = listener else { return Ok(Front { assembly, port: None }) };

@@ -13,6 +13,7 @@ use capi::Definitions;
 use capi::review::{self, Asked};
 use controllers::admission::Door;
 use controllers::admission::review::{self as ours, Hook};
+use controllers::controlplane::Releases;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -51,6 +52,7 @@ pub(crate) struct Webhooks {
     /// What is shown there. It renews itself; who vouches for it stays.
     pub(crate) certificates: Certificates,
     pub(crate) endpoint: Endpoint,
+    pub(crate) releases: Arc<Releases>,
     /// Which kinds the API server is told to ask us about. Whatever it asks is answered.
     pub(crate) about: About,
 }
@@ -76,7 +78,8 @@ impl Webhooks {
     /// Answers until the future is dropped or nothing can be served any more. Every process of ours does.
     pub(crate) async fn serve(&self) -> anyhow::Result<()> {
         let (known, definitions) = watch::channel(None);
-        let answers = Answers { definitions, door: Arc::new(Door::opened(self.client.clone())) };
+        let door = Arc::new(Door::opened(self.client.clone(), self.releases.clone()));
+        let answers = Answers { definitions, door };
         let learn = async {
             known.send_replace(Some(Arc::new(Definitions::of(&self.caches).await)));
         };

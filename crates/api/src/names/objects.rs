@@ -229,6 +229,8 @@ pub const TLS_ADDITIONAL_SECRET: &str = "tls-additional";
 
 /// The downstream Deployment that dials back.
 pub const CLUSTER_AGENT: &str = "cattle-cluster-agent";
+/// The same before a cluster has a network of its own.
+pub const CLUSTER_AGENT_BOOTSTRAP: &str = "cattle-cluster-agent-bootstrap";
 
 /// What a cluster's id has before it as a key of the aggregation tunnel, and a registration token as its credential.
 pub const AGGREGATION_PREFIX: &str = "stv-cluster-";
