@@ -29,7 +29,7 @@ use crate::embedded::{NAMESPACES, Stop, advertised};
 use crate::leases::{CORE_LEASE, LEASE};
 use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
 use crate::serving::{self, public_url};
-use crate::webhooks::{Endpoint, Webhooks};
+use crate::webhooks::{About, Endpoint, Webhooks};
 use crate::work::{self, Group};
 use crate::{crds, simulated};
 use peers::Peers;
@@ -167,8 +167,15 @@ impl Server {
                 };
                 let certificates =
                     serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
-                let releases = setup.serving.releases.clone();
-                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint, releases })
+                Some(Webhooks {
+                    client: client.clone(),
+                    caches,
+                    listener,
+                    certificates,
+                    endpoint,
+                    releases: setup.serving.releases.clone(),
+                    about: About { core: runs_core, ours: front.is_some() },
+                })
             }
             _ => None,
         };
@@ -258,7 +265,8 @@ impl Server {
         for namespace in NAMESPACES {
             ensure_namespace(&self.client, namespace).await?;
         }
-        crds::ensure(&self.client).await?;
+        let whose = if self.runs_core { crds::Whose::All } else { crds::Whose::ButClusterApis };
+        crds::ensure(&self.client, whose).await?;
         if self.runs_core {
             capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
         }

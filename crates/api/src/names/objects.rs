@@ -95,6 +95,11 @@ pub fn kubeconfig_secret(cluster: &str) -> String {
     format!("{cluster}-kubeconfig")
 }
 
+/// The cluster whose kubeconfig a Secret of this name would be.
+pub fn cluster_of_kubeconfig(secret: &str) -> Option<&str> {
+    secret.strip_suffix("-kubeconfig").filter(|cluster| !cluster.is_empty())
+}
+
 /// The Secret with a cluster's pod security configuration.
 pub fn pod_security_secret(cluster: &str) -> String {
     format!("{cluster}-admission-configuration-psact")
