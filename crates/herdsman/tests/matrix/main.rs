@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use product::Product;
 use site::Distro;
+use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet};
 
 type Scenario = Pin<Box<dyn Future<Output = ()>>>;
@@ -43,6 +44,9 @@ macro_rules! scenario {
     };
 }
 
+/// Scenarios at a time where etcd and an API server take their share of the machine, too: whoever starves them loses its lease.
+const BESIDE_KUBERNETES: usize = 3;
+
 const BOTH: &[Distro] = &[Distro::K3s, Distro::Rke2];
 
 /// The longest ones first: they set the pace.
@@ -60,19 +64,20 @@ const SCENARIOS: &[Named] = &[
 #[tokio::test]
 #[ignore = "takes minutes: cargo xtask test runs it, --quick does not"]
 async fn the_matrix() {
-    LocalSet::new().run_until(side_by_side(Product::up().await, true)).await;
+    LocalSet::new().run_until(side_by_side(Product::up().await, true, SCENARIOS.len() * 2)).await;
 }
 
 #[tokio::test]
 #[ignore = "needs cargo xtask peers"]
 async fn the_matrix_on_a_real_kubernetes() {
     let whole = std::env::var("HERDSMAN_MATRIX").is_ok_and(|word| word == "whole");
-    LocalSet::new().run_until(side_by_side(Product::on_kubernetes().await, whole)).await;
+    let product = Product::on_kubernetes().await;
+    LocalSet::new().run_until(side_by_side(product, whole, BESIDE_KUBERNETES)).await;
 }
 
 /// Runs what is wanted: of every scenario each distribution, or one, K3s and RKE2 in turns.
-async fn side_by_side(product: Product, whole: bool) {
-    let product = Arc::new(product);
+async fn side_by_side(product: Product, whole: bool, at_a_time: usize) {
+    let (product, seats) = (Arc::new(product), Arc::new(Semaphore::new(at_a_time)));
     let wanted = std::env::var("HERDSMAN_SCENARIO").unwrap_or_default();
     let mut running = JoinSet::new();
     let mut names = std::collections::BTreeMap::new();
@@ -81,7 +86,11 @@ async fn side_by_side(product: Product, whole: bool) {
         for distro in if whole { scenario.distros } else { std::slice::from_ref(one) } {
             let name = format!("{} {distro}", scenario.name);
             if wanted.split(',').any(|word| name.contains(word)) {
-                let handle = running.spawn_local((scenario.run)(product.clone(), *distro));
+                let (run, product, seats) = (scenario.run, product.clone(), seats.clone());
+                let handle = running.spawn_local(async move {
+                    let _seat = seats.acquire().await;
+                    run(product, *distro).await;
+                });
                 names.insert(handle.id(), name);
             }
         }
