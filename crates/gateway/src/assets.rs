@@ -92,10 +92,17 @@ impl Assets {
 }
 
 fn missing(name: &str) -> Response<Body> {
-    let words = format!(
-        "this server has no {name:?}: agents for nodes are looked for beside the server's own program and in the directory that it is given; `cargo xtask dist` builds them"
-    );
-    body::text(StatusCode::NOT_FOUND, words)
+    let what = match name.starts_with("wins") {
+        true => {
+            "hosts with Windows run Rancher's wins, which is not part of this server: put its install.ps1, as \
+             wins-agent-install.ps1, and its wins.exe into a directory that the server is given with --assets"
+        }
+        false => {
+            "agents for nodes are looked for beside the server's own program and in the directories that it is given with \
+             --assets; `cargo xtask dist` builds them"
+        }
+    };
+    body::text(StatusCode::NOT_FOUND, format!("this server has no {name:?}: {what}"))
 }
 
 async fn send(path: &Path, name: &str) -> Response<Body> {

@@ -168,6 +168,8 @@ pub(crate) struct World {
     pub(crate) hold: Arc<AtomicBool>,
     pub(crate) server: watch::Sender<ServerInfo>,
     seed: u64,
+    /// What they wait for, by code.
+    pub(crate) waits: Arc<controllers::controlplane::Waits>,
     /// The controllers, so that they can be stopped and started again.
     controllers: JoinSet<()>,
     _stand_ins: JoinSet<()>,
@@ -228,6 +230,7 @@ impl World {
             hold,
             server: watch::channel(info).0,
             seed,
+            waits: Arc::default(),
             controllers: JoinSet::new(),
             _stand_ins: stand_ins,
         };
@@ -251,7 +254,7 @@ impl World {
             entropy: Arc::new(Mutex::new(SeededEntropy::new(self.seed))),
             access: clusters.clone(),
             server: self.server.subscribe(),
-            waits: Arc::default(),
+            waits: self.waits.clone(),
         };
         let core = capi::Parts {
             caches,

@@ -1,10 +1,12 @@
 //! A real Kubernetes as management cluster, and what is on it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::discovery::Discovery;
 use kube::{Api, Client};
 use serde_json::Value;
 
@@ -117,8 +119,17 @@ impl Management {
         Api::namespaced_with(self.client.clone(), "fleet-default", &resource)
     }
 
-    /// Deletes the cluster, and waits until nothing is left of it.
+    /// The UIDs of a cluster's Machines.
+    pub(crate) async fn machines(&self, cluster: &str) -> BTreeSet<String> {
+        let all = self.list("cluster.x-k8s.io", "v1beta2", "machines").await;
+        let mine = all.into_iter().filter(|machine| machine.data["spec"]["clusterName"] == cluster);
+        mine.map(|machine| machine.metadata.uid.unwrap_or_default()).collect()
+    }
+
+    /// Deletes the cluster, and waits until nothing is left of it, of whatever kind.
     pub(crate) async fn delete(&self, cluster: &str) {
+        let found = self.get("provisioning.cattle.io", "v1", "clusters", cluster).await.unwrap();
+        let id = found["status"]["clusterName"].as_str().unwrap().to_owned();
         self.kubectl(&[
             "delete",
             "clusters.provisioning.cattle.io",
@@ -129,7 +140,7 @@ impl Management {
         ]);
         let mut left = Vec::new();
         for _ in 0..WITHIN.as_millis() / 500 {
-            left = self.left(cluster).await;
+            left = self.mentions(&[cluster, &id]).await;
             if left.is_empty() {
                 return;
             }
@@ -138,32 +149,33 @@ impl Management {
         panic!("this is left of {cluster}: {left:?}");
     }
 
-    async fn left(&self, cluster: &str) -> Vec<String> {
-        let mut left = Vec::new();
-        for (group, version, plural) in [
-            ("cluster.x-k8s.io", "v1beta2", "clusters"),
-            ("cluster.x-k8s.io", "v1beta2", "machinedeployments"),
-            ("cluster.x-k8s.io", "v1beta2", "machinesets"),
-            ("cluster.x-k8s.io", "v1beta2", "machines"),
-            ("rke.cattle.io", "v1", "rkecontrolplanes"),
-            ("rke.cattle.io", "v1", "rkeclusters"),
-            ("rke.cattle.io", "v1", "rkebootstraps"),
-            ("rke-machine.cattle.io", "v1", "simmachines"),
-            ("rke-machine.cattle.io", "v1", "simmachinetemplates"),
-            ("batch", "v1", "jobs"),
-            ("", "v1", "pods"),
-            ("", "v1", "secrets"),
-            ("", "v1", "serviceaccounts"),
-            ("rbac.authorization.k8s.io", "v1", "roles"),
-            ("rbac.authorization.k8s.io", "v1", "rolebindings"),
-        ] {
-            for object in self.list(group, version, plural).await {
-                let name = object.metadata.name.unwrap_or_default();
-                if name.starts_with(cluster) {
-                    left.push(format!("{plural}/{name}"));
+    /// Every object of every kind that has one of these words in it; events, which tell of what was, aside.
+    async fn mentions(&self, words: &[&str]) -> Vec<String> {
+        let known = Discovery::new(self.client.clone()).run().await.unwrap();
+        let mut found = Vec::new();
+        for (resource, capabilities) in known.groups().flat_map(|group| group.recommended_resources()) {
+            if resource.kind == "Event" || !capabilities.supports_operation("list") {
+                continue;
+            }
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let Ok(all) = api.list(&ListParams::default()).await else { continue };
+            for object in all.items {
+                let text = serde_json::to_string(&object).unwrap();
+                let mut parts = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+                // Names of what is made for a cluster begin with its own.
+                let of = |part: &str| {
+                    words.iter().any(|word| part == *word || part.starts_with(&format!("{word}-")))
+                };
+                if parts.any(of) {
+                    let name = object.metadata.name.unwrap_or_default();
+                    found.push(format!(
+                        "{} {}/{name}",
+                        resource.kind,
+                        object.metadata.namespace.unwrap_or_default()
+                    ));
                 }
             }
         }
-        left
+        found
     }
 }
