@@ -178,8 +178,8 @@ impl Peer {
             Peer::SystemAgent | Peer::SystemAgentLegacy => program(self, self.name(), system_agent_build),
             Peer::RancherMachine => program(self, self.name(), rancher_machine_build),
             Peer::ThirdPartyDriver => program(self, self.name(), third_party_driver_build),
-            Peer::NodeImage => machine_image(self, machine::Image::Plain),
-            Peer::CloudImage => machine_image(self, machine::Image::Cloud),
+            Peer::NodeImage => node_image(self),
+            Peer::CloudImage => cloud_image(self),
             Peer::K3s => k3s(self),
             Peer::Fleet => fleet(self),
         }
@@ -266,9 +266,17 @@ fn third_party_driver_build(_: &str) -> Build {
     Build { packages: vec!["./first".into(), "./second".into()], variables: Vec::new() }
 }
 
-fn machine_image(peer: Peer, image: machine::Image) -> Result<Provided, Error> {
-    let key = Key::new(peer.name(), machine::SUITE).with_recipe(image.recipe());
-    let entry = Cache::from_env()?.provide(&key, |directory| image.build(directory))?;
+fn node_image(peer: Peer) -> Result<Provided, Error> {
+    let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::Image::Plain.recipe());
+    let entry = Cache::from_env()?.provide(&key, machine::build)?;
+    Ok(Provided { version: machine::SUITE.to_owned(), path: entry.path, took: entry.took })
+}
+
+fn cloud_image(peer: Peer) -> Result<Provided, Error> {
+    let plain = Peer::NodeImage.provide()?;
+    let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::Image::Cloud.recipe());
+    let build = |directory: &Path| machine::build_cloud(&plain.path, directory);
+    let entry = Cache::from_env()?.provide(&key, build)?;
     Ok(Provided { version: machine::SUITE.to_owned(), path: entry.path, took: entry.took })
 }
 

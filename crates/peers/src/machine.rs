@@ -27,7 +27,7 @@ use crate::command::{self, find_program};
 use crate::docker::{self, Docker, Network};
 
 pub use image::Image;
-pub(crate) use image::SUITE;
+pub(crate) use image::{SUITE, build, build_cloud};
 
 /// How long a machine may take until all of its services are up.
 const BOOTED_WITHIN: Duration = Duration::from_secs(120);

@@ -38,10 +38,15 @@ mkdir -p var/log/journal etc/systemd/system/ssh.service.d
 printf '[Service]\\nExecStartPre=\\nExecStartPre=/usr/bin/ssh-keygen -A\\nExecStartPre=/usr/sbin/sshd -t\\n' > etc/systemd/system/ssh.service.d/keys.conf
 ";
 
-/// What makes it a machine of a cloud: Debian's cloud-init, as it comes. It is told only that its user data lie in a directory
+/// Run in that root to make it a machine of a cloud: Debian's cloud-init, as it comes. It is told only that its user data lie in a directory
 /// (NoCloud) and that Docker has seen to the network.
-const CLOUD_PACKAGES: [&str; 1] = ["cloud-init"];
-const CLOUD_FINISH: &str = "printf 'datasource_list: [NoCloud, None]\\nnetwork: {config: disabled}\\n' > etc/cloud/cloud.cfg.d/99-seed.cfg
+const CLOUD: &str = "mount -t proc proc proc
+printf '#!/bin/sh\\nexit 101\\n' > usr/sbin/policy-rc.d
+chmod +x usr/sbin/policy-rc.d
+chroot . apt-get -qq update
+DEBIAN_FRONTEND=noninteractive chroot . apt-get -qq install -y --no-install-recommends cloud-init
+rm -rf usr/sbin/policy-rc.d var/cache/apt/* var/lib/apt/lists/*
+printf 'datasource_list: [NoCloud, None]\\nnetwork: {config: disabled}\\n' > etc/cloud/cloud.cfg.d/99-seed.cfg
 ";
 
 /// The archive inside of a cache entry.
@@ -60,19 +65,9 @@ impl Image {
     /// Everything that decides what a machine is made from, but for the day's updates.
     pub(crate) fn recipe(self) -> Recipe {
         let recipe = Recipe::new().part("suite", SUITE).part("architecture", std::env::consts::ARCH);
-        let packages = self.packages();
-        let recipe = packages.iter().fold(recipe, |recipe, package| recipe.part("package", package));
-        recipe.part("finish", self.finish())
-    }
-
-    fn packages(self) -> Vec<&'static str> {
-        let more: &[&str] = if self == Image::Cloud { &CLOUD_PACKAGES } else { &[] };
-        [&PACKAGES[..], more].concat()
-    }
-
-    fn finish(self) -> String {
-        let more = if self == Image::Cloud { CLOUD_FINISH } else { "" };
-        format!("{FINISH}{more}")
+        let recipe = PACKAGES.iter().fold(recipe, |recipe, package| recipe.part("package", package));
+        let recipe = recipe.part("finish", FINISH);
+        if self == Image::Cloud { recipe.part("cloud", CLOUD) } else { recipe }
     }
 
     fn peer(self) -> Peer {
@@ -88,24 +83,6 @@ impl Image {
             Image::Plain => "herdsman-node",
             Image::Cloud => "herdsman-cloud-node",
         }
-    }
-
-    /// Makes the archive in a directory.
-    pub(crate) fn build(self, into: &Path) -> Result<(), debian::Error> {
-        debian::install(&[("debootstrap", "debootstrap")])?;
-        let tool = |source| debian::Error::Tool { package: "debootstrap".into(), source };
-        let root = into.join("root");
-        // In a mount namespace of its own: what it mounts is gone with it, should it be killed.
-        let mut bootstrap = Command::new("unshare");
-        bootstrap.args(["--mount", "debootstrap", "--variant=minbase"]);
-        bootstrap.arg(format!("--include={}", self.packages().join(","))).arg(SUITE).arg(&root);
-        bootstrap.args(debian::mirror());
-        command::run(&mut bootstrap).map_err(tool)?;
-        command::run(Command::new("sh").args(["-ec", &self.finish()]).current_dir(&root)).map_err(tool)?;
-        let mut tar = Command::new("tar");
-        tar.args(["--create", "--numeric-owner", "--xattrs", "--file"]).arg(into.join(ARCHIVE));
-        command::run(tar.arg("--directory").arg(&root).arg(".")).map_err(tool)?;
-        fs::remove_dir_all(&root).map_err(|source| debian::Error::File { path: root, source })
     }
 
     /// The image's name in a Docker that has it.
@@ -131,4 +108,44 @@ impl Image {
         command::run(&mut import)?;
         Ok(image)
     }
+}
+
+/// Makes the archive of plain machines in a directory.
+pub(crate) fn build(into: &Path) -> Result<(), debian::Error> {
+    debian::install(&[("debootstrap", "debootstrap")])?;
+    let root = into.join("root");
+    // In a mount namespace of its own: what it mounts is gone with it, should it be killed.
+    let mut bootstrap = Command::new("unshare");
+    bootstrap.args(["--mount", "debootstrap", "--variant=minbase"]);
+    bootstrap.arg(format!("--include={}", PACKAGES.join(","))).arg(SUITE).arg(&root);
+    bootstrap.args(debian::mirror());
+    command::run(&mut bootstrap).map_err(tool)?;
+    command::run(Command::new("sh").args(["-ec", FINISH]).current_dir(&root)).map_err(tool)?;
+    pack(&root, into)
+}
+
+/// Makes the archive of machines of a cloud in a directory, from that of plain ones.
+pub(crate) fn build_cloud(plain: &Path, into: &Path) -> Result<(), debian::Error> {
+    let root = into.join("root");
+    let file = |source| debian::Error::File { path: root.clone(), source };
+    fs::create_dir(&root).map_err(file)?;
+    let mut unpack = Command::new("tar");
+    unpack.args(["--extract", "--numeric-owner", "--xattrs", "--file"]).arg(plain.join(ARCHIVE));
+    command::run(unpack.arg("--directory").arg(&root)).map_err(tool)?;
+    // Names are looked up as they are here.
+    fs::copy("/etc/resolv.conf", root.join("etc/resolv.conf")).map_err(file)?;
+    let mut install = Command::new("unshare");
+    command::run(install.args(["--mount", "sh", "-ec", CLOUD]).current_dir(&root)).map_err(tool)?;
+    pack(&root, into)
+}
+
+fn tool(source: command::Error) -> debian::Error {
+    debian::Error::Tool { package: "debootstrap".into(), source }
+}
+
+fn pack(root: &Path, into: &Path) -> Result<(), debian::Error> {
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--numeric-owner", "--xattrs", "--file"]).arg(into.join(ARCHIVE));
+    command::run(tar.arg("--directory").arg(root).arg(".")).map_err(tool)?;
+    fs::remove_dir_all(root).map_err(|source| debian::Error::File { path: root.to_owned(), source })
 }
