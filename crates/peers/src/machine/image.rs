@@ -39,14 +39,14 @@ printf '[Service]\\nExecStartPre=\\nExecStartPre=/usr/bin/ssh-keygen -A\\nExecSt
 ";
 
 /// Run in that root to make it a machine of a cloud: Debian's cloud-init, as it comes. It is told only that its user data lie in a directory
-/// (NoCloud) and that Docker has seen to the network.
+/// (NoCloud), that Docker has seen to the network, and that there is one language.
 const CLOUD: &str = "mount -t proc proc proc
 printf '#!/bin/sh\\nexit 101\\n' > usr/sbin/policy-rc.d
 chmod +x usr/sbin/policy-rc.d
 chroot . apt-get -qq update
 DEBIAN_FRONTEND=noninteractive chroot . apt-get -qq install -y --no-install-recommends cloud-init
 rm -rf usr/sbin/policy-rc.d var/cache/apt/* var/lib/apt/lists/*
-printf 'datasource_list: [NoCloud, None]\\nnetwork: {config: disabled}\\n' > etc/cloud/cloud.cfg.d/99-seed.cfg
+printf 'datasource_list: [NoCloud, None]\\nnetwork: {config: disabled}\\nlocale: C.UTF-8\\n' > etc/cloud/cloud.cfg.d/99-seed.cfg
 ";
 
 /// The archive inside of a cache entry.
