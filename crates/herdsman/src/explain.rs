@@ -1,15 +1,19 @@
 //! `herdsman explain`: what is waited for, since when, and what to do.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, bail};
 use clock::{Clock as _, SystemClock};
 use controllers::controlplane::explain::{Explained, Question, explain};
 use controllers::controlplane::gather::Ground;
 use controllers::controlplane::known::Lists;
-use controllers::controlplane::{Settings, server_info};
+use controllers::controlplane::{Releases, Settings, server_info};
 use jiff::Timestamp;
 use kit::Key;
 use kube::Client;
 use serde_json::json;
+
+use crate::releases::ReleaseArguments;
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
@@ -23,6 +27,8 @@ pub(crate) struct Arguments {
     /// How it is printed
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "text")]
     output: Output,
+    #[command(flatten)]
+    releases: ReleaseArguments,
 }
 
 /// How something is printed.
@@ -42,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let client = Client::try_default()
             .await
             .context("there is no management cluster: set KUBECONFIG, or have a ~/.kube/config")?;
-        look(&client, &question).await
+        look(&client, &question, arguments.releases.read()?).await
     })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&json!({"waits": waits}))?),
@@ -64,10 +70,15 @@ fn question(subject: &str, namespace: &str) -> anyhow::Result<Question> {
     })
 }
 
-async fn look(client: &Client, question: &Question) -> anyhow::Result<Vec<Explained>> {
+async fn look(
+    client: &Client,
+    question: &Question,
+    releases: Arc<Releases>,
+) -> anyhow::Result<Vec<Explained>> {
     let (Question::Cluster(key) | Question::ControlPlane(key) | Question::Machine(key)) = question;
     let lists = Lists::read(client, &key.namespace).await?;
-    let (settings, server) = (Settings::default(), server_info(&lists));
+    let settings = Settings { releases, ..Settings::default() };
+    let server = server_info(&lists);
     let ground = Ground { known: &lists, settings: &settings, server: &server, now: SystemClock.now() };
     Ok(explain(&ground, question)?)
 }

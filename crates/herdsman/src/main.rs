@@ -15,6 +15,7 @@ mod crds;
 mod data_dir;
 mod embedded;
 mod explain;
+mod leases;
 mod log;
 mod moving;
 mod plan;
@@ -22,6 +23,7 @@ mod product;
 mod quickstart;
 #[cfg(test)]
 mod reference;
+mod releases;
 mod rotate;
 mod server;
 mod serving;
@@ -33,6 +35,11 @@ mod webhooks;
 mod work;
 
 use clap::Parser;
+
+/// A server of many clusters makes and forgets many small things, in many threads: the C library's allocator took two fifths of its time.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
     cli::Cli::parse().run()

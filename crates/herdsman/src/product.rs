@@ -19,6 +19,7 @@ use crate::admin;
 use crate::assembly::{Assembly, Ground};
 use crate::authority;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
+use crate::leases;
 use crate::serving::{Serving, public_url};
 use crate::simulated;
 use crate::work::{Group, Jobs, Work};
@@ -110,12 +111,14 @@ impl Product {
         let more = More {
             advertised: Some((advertised(address.ip()), address.port())),
             tokens: Some(Arc::new(book.clone())),
+            releases: serving.releases.clone(),
         };
         let instance = opened.start(more).await?;
         let user = User { name: OURSELVES.into(), groups: vec![MASTERS.into()], ..User::default() };
         let client = kube::Client::new(instance.api().as_user(user), "default");
-        crate::crds::ensure(&client).await?;
+        crate::crds::ensure(&client, crate::crds::Whose::All).await?;
         capi::inventory::register(&client, CORE_NAMESPACE, VERSION).await?;
+        leases::take(&client, &*clock).await?;
 
         let assembly = Assembly::new(Ground {
             client: client.clone(),
@@ -127,6 +130,7 @@ impl Product {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: Jobs::Alone,
+            releases: serving.releases,
             has_tunnels: true,
         });
         let world = assembly.world().await?;
@@ -195,6 +199,7 @@ impl Product {
                     }
                 },
                 simulated::follow(&assembly.caches, &world),
+                leases::keep(&client, &SystemClock),
                 begun,
             );
         };

@@ -26,9 +26,10 @@ use tunnel::hub::Identity;
 use crate::assembly::{Assembly, Ground};
 use crate::beside::{self, Decision};
 use crate::embedded::{NAMESPACES, Stop, advertised};
+use crate::leases::{CORE_LEASE, LEASE};
 use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
 use crate::serving::{self, public_url};
-use crate::webhooks::{Endpoint, Webhooks};
+use crate::webhooks::{About, Endpoint, Webhooks};
 use crate::work::{self, Group};
 use crate::{crds, simulated};
 use peers::Peers;
@@ -37,10 +38,6 @@ use setup::Setup;
 use shared::Shared;
 use tenure::Electorate;
 
-/// The lease of whoever does the work.
-const LEASE: &str = "herdsman-controllers";
-/// The lease of whoever does Cluster API's part of it: a process may do nothing else.
-const CORE_LEASE: &str = "herdsman-capi";
 /// How often it is looked whether somebody else has begun to do the same.
 const LOOK_AROUND: Duration = Duration::from_secs(30);
 
@@ -170,7 +167,15 @@ impl Server {
                 };
                 let certificates =
                     serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
-                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint })
+                Some(Webhooks {
+                    client: client.clone(),
+                    caches,
+                    listener,
+                    certificates,
+                    endpoint,
+                    releases: setup.serving.releases.clone(),
+                    about: About { core: runs_core, ours: front.is_some() },
+                })
             }
             _ => None,
         };
@@ -260,7 +265,8 @@ impl Server {
         for namespace in NAMESPACES {
             ensure_namespace(&self.client, namespace).await?;
         }
-        crds::ensure(&self.client).await?;
+        let whose = if self.runs_core { crds::Whose::All } else { crds::Whose::ButClusterApis };
+        crds::ensure(&self.client, whose).await?;
         if self.runs_core {
             capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
         }
@@ -348,6 +354,7 @@ impl Front {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: setup.jobs,
+            releases: serving.releases,
             has_tunnels: listener.is_some(),
         });
         let Some(listener) = listener else { return Ok(Front { assembly, port: None }) };
