@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::product::Product;
 use crate::site::{ALL, Distro, SERVER, Site, pool, with};
-use crate::wait::so;
 use serde_json::json;
 
 /// One node that does everything: its API is away while it restarts, and that is all.
@@ -39,19 +38,8 @@ pub(crate) async fn pools_grow_and_shrink(product: Arc<Product>, distro: Distro)
     assert!(!site.machines_of("servers").await.contains(&init), "the init node went");
     assert_ne!(site.init_machine().await.unwrap(), init);
 
-    // A label reaches the machines that are there.
-    let before = site.identities().await;
-    site.edit(|spec| spec["rkeConfig"]["machinePools"][1]["labels"] = json!({"zone": "a"})).await;
-    site.until("the label is on the machines", async || {
-        let machines = site.machines().await;
-        let labelled = machines.iter().filter(|one| one["metadata"]["labels"]["zone"] == "a").count();
-        so(labelled == 1, || format!("{labelled} of 1"))
-    })
-    .await;
-    site.settles().await;
-    assert_eq!(site.identities().await, before, "a label replaces nobody");
-
     // A change reaches all of them, in the order of tiers, with one machine of each at a time.
+    let before = site.identities().await;
     site.edit(|spec| {
         spec["kubernetesVersion"] = distro.next_version().into();
         spec["rkeConfig"]["upgradeStrategy"] =
