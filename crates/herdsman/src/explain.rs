@@ -1,6 +1,6 @@
 //! `herdsman explain`: what is waited for, since when, and what to do.
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clock::{Clock as _, SystemClock};
 use controllers::controlplane::explain::{Explained, Question, explain};
 use controllers::controlplane::gather::Ground;
@@ -11,15 +11,17 @@ use kit::Key;
 use kube::Client;
 use serde_json::json;
 
+use crate::verbs::kinds::nearest;
+use crate::verbs::target::{Target, block_on};
+
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// What it is about: cluster/NAME, controlplane/NAME or machine/NAME
     #[arg(value_name = "KIND/NAME")]
     subject: String,
-    /// Its namespace
-    #[arg(short = 'n', long, value_name = "NAMESPACE", default_value = "fleet-default")]
-    namespace: String,
+    #[command(flatten)]
+    target: Target,
     /// How it is printed
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "text")]
     output: Output,
@@ -36,14 +38,8 @@ enum Output {
 
 /// Prints what is waited for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let question = question(&arguments.subject, &arguments.namespace)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let waits = runtime.block_on(async {
-        let client = Client::try_default()
-            .await
-            .context("there is no management cluster: set KUBECONFIG, or have a ~/.kube/config")?;
-        look(&client, &question).await
-    })?;
+    let question = question(&arguments.subject, &arguments.target.namespace)?;
+    let waits = block_on(async { look(&arguments.target.client().await?, &question).await })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&json!({"waits": waits}))?),
         Output::Text => print!("{}", text(&arguments.subject, &waits, SystemClock.now())),
@@ -60,7 +56,11 @@ fn question(subject: &str, namespace: &str) -> anyhow::Result<Question> {
         "cluster" | "clusters" | "clusters.provisioning.cattle.io" => Question::Cluster(key),
         "controlplane" | "rkecontrolplane" | "rkecontrolplanes" | "rcp" => Question::ControlPlane(key),
         "machine" | "machines" | "machines.cluster.x-k8s.io" => Question::Machine(key),
-        _ => bail!("{kind:?}: must be one of cluster, controlplane, machine"),
+        _ => {
+            let near = nearest(kind, ["cluster", "controlplane", "machine"].into_iter());
+            let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            bail!("{kind:?}: must be one of cluster, controlplane, machine{hint}")
+        }
     })
 }
 
@@ -113,6 +113,8 @@ mod tests {
         for wrong in ["cluster", "cluster/", "pod/x"] {
             assert!(question(wrong, "n").is_err(), "{wrong}");
         }
+        let words = question("machin/x", "n").unwrap_err().to_string();
+        assert!(words.contains("did you mean \"machine\"?"), "{words}");
     }
 
     #[test]

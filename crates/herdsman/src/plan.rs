@@ -16,6 +16,8 @@ use kit::Key;
 use kube::Client;
 use serde_json::Value;
 
+use crate::verbs::target::{NAMESPACE, Target, block_on};
+
 /// Exit status: something changes, and no node is disturbed.
 const HARMLESS: u8 = 2;
 /// Exit status: nodes restart, are drained, are replaced or go.
@@ -27,6 +29,9 @@ pub(crate) struct Arguments {
     /// The Cluster as it should become, and machine configs that change with it; `-` reads stdin
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     file: PathBuf,
+    /// How to reach the server; by default KUBECONFIG, then what `herdsman up` wrote, then ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
     /// How it is printed
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "table")]
     output: Output,
@@ -44,13 +49,8 @@ enum Output {
 /// Prints what would happen. 0: nothing, 2: no node is disturbed, 3: nodes are.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let proposal = Proposal::read(&arguments.file)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let change = runtime.block_on(async {
-        let client = Client::try_default()
-            .await
-            .context("there is no management cluster: set KUBECONFIG, or have a ~/.kube/config")?;
-        look(&client, proposal).await
-    })?;
+    let target = Target { kubeconfig: arguments.kubeconfig.clone(), namespace: NAMESPACE.into() };
+    let change = block_on(async { look(&target.client().await?, proposal).await })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&change.document())?),
         Output::Table => print!("{}", table(&change)),

@@ -6,6 +6,7 @@ mod alone;
 mod balancer;
 mod deploy;
 mod management;
+mod moving;
 mod program;
 mod replicas;
 mod whole;

@@ -5,8 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::balancer::{Balancer, free};
-use crate::management::{Management, manifest};
-use crate::program::{HERDSMAN, Running, client, client_of, says};
+use clock::{Clock as _, SystemClock};
+use jiff::SignedDuration;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+
+use crate::management::{Management, manifest, plans};
+use crate::program::{HERDSMAN, Hosts, Running, client, client_of, says};
 
 /// Starts a replica. All keep simulated machines in one directory: whoever leads gives them power.
 fn replica(kubeconfig: &Path, at: SocketAddr, url: &str, data: &Path) -> Running {
@@ -58,6 +63,58 @@ async fn another_replica_carries_on() {
         assert!(after.contains(node), "{node:?} was made anew: {after:?}");
     }
     assert_eq!(last.stop(), Some(0));
+}
+
+/// How soon another replica leads after the one that did died.
+const TAKES_OVER: SignedDuration = SignedDuration::from_secs(15);
+
+/// The leader dies in the middle of an upgrade, without a word. The other one goes on, and no machine is done twice.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs cargo xtask peers"]
+async fn an_upgrade_goes_on_without_its_leader() {
+    let directory = tempfile::tempdir().unwrap();
+    let management = Management::start(peers::Kubernetes::options()).await;
+    let kubeconfig = management.kubeconfig.clone();
+    let balancer = Balancer::start().await;
+    let ports = [free(), free()];
+    balancer.set(&[ports[1], ports[0]]);
+    let start = |number: usize| {
+        let data = directory.path().join(format!("data-{number}"));
+        replica(&kubeconfig, ports[number], &balancer.url(), &data)
+    };
+    let (leader, other) = (start(0), start(1));
+    says(&kubeconfig, &["create", "cluster", "pets", "--kubernetes-version", "v1.34.2+k3s1"]);
+    let _hosts = Hosts::start(&kubeconfig, &balancer.url(), "pets", 5).await;
+    management.until_ready("pets", 5).await;
+    let (before, nodes) = (plans(&kubeconfig).await, management.nodes("pets").await);
+    let leases = Api::<Lease>::namespaced(management.client.clone(), "cattle-system");
+    let lease = async || leases.get("herdsman-controllers").await.unwrap().spec.unwrap();
+    let led = lease().await.holder_identity;
+
+    says(&kubeconfig, &["upgrade", "pets", "--kubernetes-version", "v1.35.0+k3s1"]);
+    let mut seen = std::collections::BTreeSet::new();
+    let mut look = async || {
+        let applied = plans(&kubeconfig).await;
+        let new = applied.into_iter().filter(|(name, sum)| !sum.is_empty() && before.get(name) != Some(sum));
+        seen.extend(new);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        seen.len()
+    };
+    while look().await == 0 {}
+    leader.kill();
+    let died = SystemClock.now();
+    assert!(look().await < 5, "that was the end of the upgrade, not its middle");
+    while lease().await.holder_identity == led {
+        look().await;
+    }
+    let took = lease().await.acquire_time.unwrap().0.duration_since(died);
+    assert!(took <= TAKES_OVER, "{took}");
+    while look().await < 5 {}
+    management.until_ready("pets", 5).await;
+    look().await;
+    assert_eq!(seen.len(), 5, "one plan for each machine: {seen:?}");
+    assert_eq!(management.nodes("pets").await, nodes);
+    assert_eq!(other.stop(), Some(0));
 }
 
 /// Cluster API's controllers are somebody else's: here, of a process that runs nothing else.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod authority;
+mod canaries;
 mod moving;
 mod pages;
 mod product;
