@@ -11,7 +11,8 @@ use kit::Key;
 use kube::Client;
 use serde_json::json;
 
-use crate::verbs::kinds::nearest;
+use crate::verbs::ask::Ask;
+use crate::verbs::kinds::{self, nearest};
 use crate::verbs::target::{Target, block_on};
 
 /// What can be said on the command line.
@@ -39,7 +40,17 @@ enum Output {
 /// Prints what is waited for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let question = question(&arguments.subject, &arguments.target.namespace)?;
-    let waits = block_on(async { look(&arguments.target.client().await?, &question).await })?;
+    let waits = block_on(async {
+        let ask = Ask::new(&arguments.target).await?;
+        // Its absence is told with the nearest name.
+        let (word, key) = match &question {
+            Question::Cluster(key) => ("cluster", key),
+            Question::ControlPlane(key) => ("controlplane", key),
+            Question::Machine(key) => ("machine", key),
+        };
+        ask.object(kinds::find(word)?, &key.name).await?;
+        look(&ask.client, &question).await
+    })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&json!({"waits": waits}))?),
         Output::Text => print!("{}", text(&arguments.subject, &waits, SystemClock.now())),
@@ -49,7 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn question(subject: &str, namespace: &str) -> anyhow::Result<Question> {
     let Some((kind, name)) = subject.split_once('/').filter(|(_, name)| !name.is_empty()) else {
-        bail!("{subject:?}: must be KIND/NAME, such as cluster/first");
+        let name = subject.trim_end_matches('/');
+        bail!("{subject:?}: must be KIND/NAME, such as cluster/{name} or machine/{name}");
     };
     let key = Key::new(namespace, name);
     Ok(match kind.to_ascii_lowercase().as_str() {

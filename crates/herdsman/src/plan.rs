@@ -134,7 +134,7 @@ fn table(change: &Change) -> String {
         }
     }
     let rows = change.nodes.nodes.iter().enumerate().map(|(index, node)| {
-        let files: Vec<String> = node.files.iter().map(|(path, change)| format!("{change}{path}")).collect();
+        let files: Vec<String> = node.files.iter().map(|(path, change)| format!("{change} {path}")).collect();
         let impact = if node.joins { "joins".into() } else { node.impact.to_string() };
         let pace = node.at_a_time.map_or_else(|| "all".into(), |count| count.to_string());
         [
@@ -143,7 +143,7 @@ fn table(change: &Change) -> String {
             node.tier.as_str().into(),
             impact,
             pace,
-            files.join(" "),
+            files.join(", "),
         ]
     });
     let rows: Vec<[String; 6]> = rows.collect();

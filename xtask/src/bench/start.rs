@@ -44,7 +44,11 @@ fn quickstart(herdsman: &Path, directory: &Path) -> anyhow::Result<Duration> {
     let took = SystemClock.monotonic().since(began);
     let said = String::from_utf8_lossy(&output.stdout);
     let ready = said.lines().filter(|line| line.split_whitespace().nth(1) == Some("Ready")).count();
-    ensure!(output.status.success() && ready == 5, "quickstart failed: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success() && ready == 5,
+        "quickstart failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(took)
 }
 
