@@ -115,6 +115,9 @@ pub fn strip_front_proxy(headers: &mut HeaderMap) {
 /// else. False if it cannot be: then it must not be sent.
 #[must_use]
 pub fn become_user(headers: &mut HeaderMap, user: User) -> bool {
+    // First, while none of them is ours: a client that names `Impersonate-User` in `Connection` would have it taken away again
+    // before the request leaves, and act as this server.
+    strip_hop(headers);
     let asked: Vec<(HeaderName, HeaderValue)> = headers
         .iter()
         .filter(|(name, _)| user.is_in(MASTERS) && Impersonation::is_header(name.as_str()))
@@ -203,17 +206,15 @@ impl Proxies {
     /// it that is none.
     pub fn origin(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
         let mut nearest = peer.to_canonical();
-        let named = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
-        let named: Vec<IpAddr> = named
-            .flat_map(|value| value.split(','))
-            .map_while(|one| one.trim().parse::<IpAddr>().ok())
-            .map(|one| one.to_canonical())
-            .collect();
-        for before in named.into_iter().rev() {
+        let said = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+        let named: Vec<&str> = said.flat_map(|value| value.split(',')).collect();
+        // The last one was written by whoever is nearest; what stands before something that is no address is anybody's.
+        let before = named.into_iter().rev().map_while(|one| one.trim().parse::<IpAddr>().ok());
+        for before in before {
             if !self.contain(nearest) {
                 break;
             }
-            nearest = before;
+            nearest = before.to_canonical();
         }
         nearest
     }

@@ -15,6 +15,7 @@ mod crds;
 mod data_dir;
 mod embedded;
 mod explain;
+mod leases;
 mod log;
 mod moving;
 mod plan;

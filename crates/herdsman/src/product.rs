@@ -19,6 +19,7 @@ use crate::admin;
 use crate::assembly::{Assembly, Ground};
 use crate::authority;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
+use crate::leases;
 use crate::serving::{Serving, public_url};
 use crate::simulated;
 use crate::work::{Group, Jobs, Work};
@@ -116,6 +117,7 @@ impl Product {
         let client = kube::Client::new(instance.api().as_user(user), "default");
         crate::crds::ensure(&client).await?;
         capi::inventory::register(&client, CORE_NAMESPACE, VERSION).await?;
+        leases::take(&client, &*clock).await?;
 
         let assembly = Assembly::new(Ground {
             client: client.clone(),
@@ -195,6 +197,7 @@ impl Product {
                     }
                 },
                 simulated::follow(&assembly.caches, &world),
+                leases::keep(&client, &SystemClock),
                 begun,
             );
         };

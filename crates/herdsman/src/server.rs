@@ -26,6 +26,7 @@ use tunnel::hub::Identity;
 use crate::assembly::{Assembly, Ground};
 use crate::beside::{self, Decision};
 use crate::embedded::{NAMESPACES, Stop, advertised};
+use crate::leases::{CORE_LEASE, LEASE};
 use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
 use crate::serving::{self, public_url};
 use crate::webhooks::{Endpoint, Webhooks};
@@ -37,10 +38,6 @@ use setup::Setup;
 use shared::Shared;
 use tenure::Electorate;
 
-/// The lease of whoever does the work.
-const LEASE: &str = "herdsman-controllers";
-/// The lease of whoever does Cluster API's part of it: a process may do nothing else.
-const CORE_LEASE: &str = "herdsman-capi";
 /// How often it is looked whether somebody else has begun to do the same.
 const LOOK_AROUND: Duration = Duration::from_secs(30);
 

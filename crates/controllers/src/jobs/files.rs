@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
@@ -45,8 +45,13 @@ impl Files {
         self.root.join("mounts").join(path.trim_start_matches('/'))
     }
 
-    /// Writes a file of a mounted Secret.
+    /// Writes a file of a mounted Secret. One that would lie elsewhere is refused: whoever may make a Job does not get to write
+    /// where the server runs.
     pub(super) fn mount(&self, path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+        if !path.starts_with(self.mounted("")) || path.components().any(|part| part == Component::ParentDir) {
+            let words = format!("a Secret cannot be mounted at {}: it leads elsewhere", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
         if let Some(parent) = path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
@@ -152,5 +157,20 @@ mod tests {
         assert!(path.starts_with(directory.path()) && path.exists());
         files.remove();
         assert!(!directory.path().join("u").exists());
+    }
+
+    #[test]
+    fn nothing_is_mounted_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::of(directory.path(), "u");
+        files.create().unwrap();
+        for (at, name) in
+            [("/../../x", "f"), ("/run/../../../x", "f"), ("/run", "../../../x/f"), ("/run", "/x/f")]
+        {
+            let path = files.mounted(at).join(name);
+            let refused = files.mount(&path, b"mine", 0o644).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{at} {name}");
+        }
+        assert!(!directory.path().join("x").exists());
     }
 }

@@ -62,9 +62,9 @@ async fn try_run(
         .arg(&storage)
         .args(arguments(job.words))
         .env_clear()
+        .envs(environment.into_iter().filter(|(name, _)| is_for_a_driver(name)))
         .env("HOME", &storage)
         .env("PATH", path)
-        .envs(environment)
         .current_dir(&storage)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -89,6 +89,11 @@ async fn try_run(
         Ok(status) => Ok(status.code().unwrap_or(137)),
         Err(error) => Err(format!("cannot wait for {}: {error}", binary.display())),
     }
+}
+
+/// Whether a variable of a Job is one that a driver may have: not one that says what code runs in its process.
+fn is_for_a_driver(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with("LD_") && !name.contains(['=', '\0'])
 }
 
 /// The entry point of rancher-machine's image splits what it is given, so that values may have spaces; it takes the
@@ -186,6 +191,20 @@ fn start_of(pid: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_variable_brings_code_along() {
+        for (name, is) in [
+            ("AWS_ACCESS_KEY_ID", true),
+            ("HTTPS_PROXY", true),
+            ("LD_PRELOAD", false),
+            ("LD_LIBRARY_PATH", false),
+            ("", false),
+            ("A=B", false),
+        ] {
+            assert_eq!(is_for_a_driver(name), is, "{name}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_the_image_s_without_the_secret() {

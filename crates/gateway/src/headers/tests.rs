@@ -148,6 +148,21 @@ fn only_an_administrator_acts_as_somebody_else() {
 }
 
 #[test]
+fn nobody_has_our_headers_taken_away_again() {
+    let node = User { name: "node".into(), groups: vec!["nodes".into()], ..User::default() };
+    for named in
+        ["impersonate-user", "Impersonate-User, Impersonate-Group, close", "authorization", "upgrade"]
+    {
+        let mut theirs = headers(&[("connection", named), ("upgrade", "websocket"), ("accept", "*/*")]);
+        assert!(become_user(&mut theirs, node.clone()));
+        // What `forward` does last.
+        strip_hop(&mut theirs);
+        assert_eq!(theirs["impersonate-user"], "node", "{named}");
+        assert_eq!(theirs["impersonate-group"], "nodes", "{named}");
+    }
+}
+
+#[test]
 fn only_a_load_balancers_word_counts() {
     let proxies = Proxies::new(&["10.0.0.0/8".into(), "fd00::1".into()]).unwrap();
     for (peer, forwarded, origin) in [
@@ -159,6 +174,7 @@ fn only_a_load_balancers_word_counts() {
         ("fd00::1", "2001:db8::7", "2001:db8::7"),
         ("fd00::2", "2001:db8::7", "fd00::2"),
         ("10.1.2.3", "nonsense", "10.1.2.3"),
+        ("10.1.2.3", "nonsense, 1.1.1.1", "1.1.1.1"),
     ] {
         let said = headers(&[("x-forwarded-for", forwarded)]);
         assert_eq!(proxies.origin(&said, peer.parse().unwrap()).to_string(), origin, "{peer} {forwarded}");

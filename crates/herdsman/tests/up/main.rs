@@ -11,6 +11,7 @@ mod product;
 
 use std::process::Command;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
@@ -43,6 +44,13 @@ async fn a_newcomers_hour() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let up = Up::start(&data);
+
+    // Whoever comes with controllers of their own finds that the work is done already.
+    for lease in ["herdsman-controllers", "herdsman-capi"] {
+        let leases: Api<Lease> = Api::namespaced(up.client().await, "cattle-system");
+        let spec = leases.get(lease).await.unwrap().spec.unwrap();
+        assert_eq!(spec.holder_identity.as_deref(), Some("herdsman-up"), "{lease}");
+    }
 
     // Wrong words are answered with right ones.
     assert!(up.refuses(&["get", "clutser"]).contains("did you mean \"cluster\""));
