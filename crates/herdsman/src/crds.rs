@@ -38,21 +38,33 @@ pub(crate) fn install() -> anyhow::Result<()> {
         let client = Client::try_default().await.context(
             "no cluster to install into: set KUBECONFIG, or have a ~/.kube/config, or run inside a cluster",
         )?;
-        for name in ensure(&client).await? {
+        for name in ensure(&client, Core::Ours).await? {
             println!("{name}");
         }
         Ok(())
     })
 }
 
+/// Who looks after Cluster API's own kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Core {
+    /// We do.
+    Ours,
+    /// Somebody else: what they have installed is theirs.
+    Theirs,
+}
+
 /// Puts all of them in place and waits until each is served; gives their names.
-pub(crate) async fn ensure(client: &Client) -> anyhow::Result<Vec<String>> {
+pub(crate) async fn ensure(client: &Client, core: Core) -> anyhow::Result<Vec<String>> {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     let mut all = api::crd::all();
     let there = crds.list(&ListParams::default()).await.context("listing the CustomResourceDefinitions")?;
     let mut applied = JoinSet::new();
     for crd in &mut all {
         let found = there.iter().find(|one| one.metadata.name == crd.metadata.name);
+        if core == Core::Theirs && found.is_some() && is_core(crd) {
+            continue;
+        }
         keep_converter(crd, found);
         // An API server works for a second on every definition that is written, changed or not.
         if found.is_some_and(|found| says(&json!(found), &json!(crd))) {
@@ -88,6 +100,11 @@ fn says(found: &Value, wanted: &Value) -> bool {
         }
         _ => found == wanted,
     }
+}
+
+/// Whether a kind is one of Cluster API's own.
+fn is_core(crd: &CustomResourceDefinition) -> bool {
+    crd.spec.group == "cluster.x-k8s.io" || crd.spec.group.ends_with(".cluster.x-k8s.io")
 }
 
 /// Who converts now goes on to do so: where that is has been settled by whoever serves webhooks.

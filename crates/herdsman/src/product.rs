@@ -115,7 +115,7 @@ impl Product {
         let instance = opened.start(more).await?;
         let user = User { name: OURSELVES.into(), groups: vec![MASTERS.into()], ..User::default() };
         let client = kube::Client::new(instance.api().as_user(user), "default");
-        crate::crds::ensure(&client).await?;
+        crate::crds::ensure(&client, crate::crds::Core::Ours).await?;
         capi::inventory::register(&client, CORE_NAMESPACE, VERSION).await?;
         leases::take(&client, &*clock).await?;
 

@@ -167,7 +167,8 @@ impl Server {
                 };
                 let certificates =
                     serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
-                Some(Webhooks { client: client.clone(), caches, listener, certificates, endpoint })
+                let client = client.clone();
+                Some(Webhooks { client, caches, listener, certificates, endpoint, core: runs_core })
             }
             _ => None,
         };
@@ -257,7 +258,8 @@ impl Server {
         for namespace in NAMESPACES {
             ensure_namespace(&self.client, namespace).await?;
         }
-        crds::ensure(&self.client).await?;
+        let core = if self.runs_core { crds::Core::Ours } else { crds::Core::Theirs };
+        crds::ensure(&self.client, core).await?;
         if self.runs_core {
             capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
         }

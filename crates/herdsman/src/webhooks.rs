@@ -50,6 +50,8 @@ pub(crate) struct Webhooks {
     /// What is shown there. It renews itself; who vouches for it stays.
     pub(crate) certificates: Certificates,
     pub(crate) endpoint: Endpoint,
+    /// Whether Cluster API's kinds are ours to admit and convert, too.
+    pub(crate) core: bool,
 }
 
 impl Webhooks {
@@ -86,7 +88,8 @@ impl Webhooks {
             (Asked::Mutate, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
             (Asked::Validate, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
         ] {
-            for (name, webhooks) in [(NAME, webhooks(asked, asks)), (OUR_NAME, our_webhooks(asked, asks))] {
+            let all = [(NAME, webhooks(asked, asks)), (OUR_NAME, our_webhooks(asked, asks))];
+            for (name, webhooks) in all.into_iter().filter(|(name, _)| self.core || *name == OUR_NAME) {
                 let registration = resource("admissionregistration.k8s.io", kind, plural);
                 let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration);
                 let document = json!({
@@ -97,6 +100,9 @@ impl Webhooks {
                 let applied = api.patch(name, &options, &Patch::Apply(document)).await;
                 applied.with_context(|| format!("cannot install the {kind} {name}"))?;
             }
+        }
+        if !self.core {
+            return Ok(());
         }
         let definitions =
             resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");

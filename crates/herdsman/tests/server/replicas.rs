@@ -7,8 +7,12 @@ use std::time::Duration;
 use crate::balancer::{Balancer, free};
 use clock::{Clock as _, SystemClock};
 use jiff::SignedDuration;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
+use kube::api::Patch;
+use serde_json::json;
 
 use crate::management::{Management, manifest, plans};
 use crate::program::{HERDSMAN, Hosts, Running, client, client_of, says};
@@ -124,6 +128,14 @@ async fn cluster_api_may_be_somebody_elses() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let apiserver = Running::start(&["apiserver", "--listen", "127.0.0.1:0", "--data-dir", &path("api")]);
     let kubeconfig = apiserver.kubeconfig.clone();
+    // What they have installed is theirs.
+    says(Path::new(&kubeconfig), &["crds", "install"]);
+    let definitions = Api::<CustomResourceDefinition>::all(client(&kubeconfig).await);
+    let converter = json!({"url": "https://theirs.example.com/convert", "service": null, "caBundle": null});
+    let theirs = json!({"spec": {"conversion": {"webhook": {"clientConfig": converter}},
+        "names": {"categories": ["theirs"]}}});
+    let name = "machines.cluster.x-k8s.io";
+    let changed = definitions.patch(name, &Default::default(), &Patch::Merge(theirs)).await.unwrap();
     let server = Running::start(&[
         "server",
         "--kubeconfig",
@@ -131,6 +143,8 @@ async fn cluster_api_may_be_somebody_elses() {
         "--capi",
         "external",
         "--listen",
+        "127.0.0.1:0",
+        "--webhook-listen",
         "127.0.0.1:0",
         "--data-dir",
         &path("server"),
@@ -140,12 +154,14 @@ async fn cluster_api_may_be_somebody_elses() {
     let more = ["--pool", "all:1:all", "--wait", "--timeout", "300"];
     says(Path::new(&kubeconfig), &[&words[..], &more].concat());
     let cluster = client_of(&says(Path::new(&kubeconfig), &["kubeconfig", "demo"])).await;
-    let nodes = kube::Api::<k8s_openapi::api::core::v1::Node>::all(cluster);
+    let nodes = Api::<k8s_openapi::api::core::v1::Node>::all(cluster);
     assert_eq!(nodes.list(&Default::default()).await.unwrap().items.len(), 1);
-    let leases = kube::Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(
-        client(&kubeconfig).await,
-        "cattle-system",
-    );
+    assert_eq!(definitions.get(name).await.unwrap().spec, changed.spec);
+    let asked = Api::<ValidatingWebhookConfiguration>::all(client(&kubeconfig).await);
+    let asked = asked.list(&Default::default()).await.unwrap();
+    let asked: Vec<String> = asked.iter().filter_map(|one| one.metadata.name.clone()).collect();
+    assert_eq!(asked, ["herdsman"], "not about their kinds");
+    let leases = Api::<Lease>::namespaced(client(&kubeconfig).await, "cattle-system");
     let mut holders = Vec::new();
     for name in ["herdsman-controllers", "herdsman-capi"] {
         holders.push(leases.get(name).await.unwrap().spec.unwrap().holder_identity);
