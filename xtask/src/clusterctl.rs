@@ -14,8 +14,11 @@ const NAMESPACE: &str = "capi-system";
 const NAME: &str = "herdsman-capi";
 /// Where providers of other groups add to what the controllers may do; Cluster API's contract names it.
 const AGGREGATE: &str = "cluster.x-k8s.io/aggregate-to-manager";
-/// Where webhooks are served.
+/// Where webhooks are served, in the pod and behind the Service.
 const WEBHOOKS: u16 = 9443;
+const SERVICE_PORT: u16 = 443;
+/// Cluster API's own groups: clusterctl installs their definitions with the core.
+const GROUPS: [&str; 2] = ["cluster.x-k8s.io", "ipam.cluster.x-k8s.io"];
 
 /// File names and contents.
 pub(crate) fn rendered() -> anyhow::Result<Vec<(&'static str, String)>> {
@@ -44,16 +47,27 @@ fn metadata() -> Value {
     })
 }
 
+/// The definitions, converted by whoever stands behind our Service.
+fn definitions() -> Vec<Value> {
+    let all = api::crd::all().into_iter().filter(|crd| GROUPS.contains(&crd.spec.group.as_str()));
+    let converted = |crd| {
+        let mut crd = json!(crd);
+        if let Some(service) = crd.pointer_mut("/spec/conversion/webhook/clientConfig/service") {
+            *service =
+                json!({"name": NAME, "namespace": NAMESPACE, "path": "/convert", "port": SERVICE_PORT});
+        }
+        crd
+    };
+    all.map(converted).collect()
+}
+
 fn components() -> Vec<Value> {
     let mut all = vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})];
-    let ours = ["cluster.x-k8s.io", "ipam.cluster.x-k8s.io"];
-    let definitions = api::crd::all();
-    let definitions = definitions.iter().filter(|crd| ours.contains(&crd.spec.group.as_str()));
-    all.extend(definitions.map(|crd| json!(crd)));
+    all.extend(definitions());
     all.extend(permissions());
     all.push(json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME, "namespace": NAMESPACE},
-        "spec": {"selector": {"app": NAME}, "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}]}
+        "spec": {"selector": {"app": NAME}, "ports": [{"name": "webhooks", "port": SERVICE_PORT, "targetPort": "webhooks"}]}
     }));
     all.push(deployment());
     all
@@ -61,10 +75,23 @@ fn components() -> Vec<Value> {
 
 fn deployment() -> Value {
     let (.., version) = version();
+    // clusterctl may put everything into another namespace: the pod is told which.
+    let here = "$(POD_NAMESPACE)";
+    let probe = |path: &str, failures: u8| {
+        json!({
+            "httpGet": {"path": path, "port": "webhooks", "scheme": "HTTPS"}, "periodSeconds": 10, "failureThreshold": failures
+        })
+    };
     let container = json!({
         "name": "manager", "image": format!("${{HERDSMAN_IMAGE:=localhost/herdsman:{version}}}"),
-        "args": ["server", "--controllers", "capi", "--capi", "own", "--leader-elect-namespace", NAMESPACE],
+        "args": [
+            "server", "--controllers=capi", "--capi=own", format!("--leader-elect-namespace={here}"),
+            format!("--webhook-listen=0.0.0.0:{WEBHOOKS}"),
+            format!("--webhook-url=https://{NAME}.{here}.svc:{SERVICE_PORT}")
+        ],
+        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "ports": [{"name": "webhooks", "containerPort": WEBHOOKS}],
+        "livenessProbe": probe("/livez", 6), "readinessProbe": probe("/readyz", 3),
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
         "securityContext": {
             "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true,
@@ -76,7 +103,10 @@ fn deployment() -> Value {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME, "namespace": NAMESPACE},
         "spec": {"replicas": 1, "selector": {"matchLabels": {"app": NAME}}, "template": {
             "metadata": {"labels": {"app": NAME}},
-            "spec": {"serviceAccountName": NAME, "tolerations": [servers], "containers": [container]}
+            "spec": {
+                "serviceAccountName": NAME, "terminationGracePeriodSeconds": 20, "tolerations": [servers],
+                "containers": [container]
+            }
         }}
     })
 }
@@ -128,13 +158,14 @@ fn cluster_rules() -> Value {
     let parts = kinds.iter().flat_map(|kind| [format!("{kind}/finalizers"), format!("{kind}/status")]);
     let parts: Vec<String> = parts.collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let definitions: Vec<Value> = api::crd::all()
+    let definitions = definitions();
+    let converted: Vec<&Value> = definitions
         .iter()
-        .filter(|crd| crd.spec.group == core)
-        .map(|crd| json!(crd.metadata.name))
+        .filter(|crd| crd["spec"]["conversion"].is_object())
+        .map(|crd| &crd["metadata"]["name"])
         .collect();
     let mut convert = rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["patch", "update"]);
-    convert["resourceNames"] = json!(definitions);
+    convert["resourceNames"] = json!(converted);
     let webhooks = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     let mut asked = rule(&["admissionregistration.k8s.io"], &webhooks, &["get", "patch", "update"]);
     asked["resourceNames"] = json!([NAME]);
@@ -155,8 +186,9 @@ fn cluster_rules() -> Value {
         convert,
         rule(&["admissionregistration.k8s.io"], &webhooks, &["create"]),
         asked,
-        // Authorities and kubeconfigs of clusters; one that is missing is made.
-        rule(&[""], &["secrets"], &["create", "get"]),
+        // Authorities and kubeconfigs of clusters: one that is missing is made, one that changes is read again. And what our
+        // webhooks' certificates come from.
+        rule(&[""], &["secrets"], &["create", "get", "list", "watch"]),
         rule(&["", "events.k8s.io"], &["events"], &["create", "patch"]),
         // Where the lease is.
         rule(&[""], &["namespaces"], &["create"]),
@@ -179,6 +211,10 @@ mod tests {
         assert!(of("CustomResourceDefinition") >= 8);
         let deployment = all.iter().find(|one| one["kind"] == "Deployment").unwrap();
         assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["name"], "manager");
+        for crd in all.iter().filter(|one| one["spec"]["conversion"].is_object()) {
+            let asked = &crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"];
+            assert_eq!((&asked["name"], &asked["namespace"]), (&json!(NAME), &json!(NAMESPACE)), "{asked}");
+        }
         assert_eq!(metadata()["releaseSeries"][0]["contract"], "v1beta2");
     }
 

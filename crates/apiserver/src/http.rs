@@ -68,6 +68,7 @@ struct Inner {
     audit: Option<Arc<Audit>>,
     settings: Settings,
     gate: fairness::Gate,
+    connections: quota::Quota<String>,
     watches: quota::Quota<String>,
     /// Whether the server goes down: watches end then.
     closing: watch::Sender<bool>,
@@ -101,9 +102,22 @@ impl Api {
         let closing = watch::Sender::new(false);
         let (openapi, metrics) = (OpenApi::default(), metrics::Metrics::default());
         let gate = fairness::Gate::new(&settings, |level| metrics.level(level));
+        // How many there are in all is for listeners to say.
+        let connections = quota::Quota::new(usize::MAX, settings.connections_per_user);
         let watches = quota::Quota::new(settings.watches, settings.watches_per_user);
-        let inner = Inner { server, auth, openapi, metrics, checks, audit, settings, gate, watches, closing };
-        Api(Arc::new(inner))
+        Api(Arc::new(Inner {
+            server,
+            auth,
+            openapi,
+            metrics,
+            checks,
+            audit,
+            settings,
+            gate,
+            connections,
+            watches,
+            closing,
+        }))
     }
 
     /// What clients get.

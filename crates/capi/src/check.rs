@@ -5,6 +5,7 @@ mod mark;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::capi::v1beta1;
 use api::capi::v1beta2::{Cluster, Machine, MachineHealthCheck};
 use api::catalogue::{conditions as types, reasons};
 use jiff::Timestamp;
@@ -76,11 +77,12 @@ impl Controller for Checks {
                 .await;
         }
         let marked = mark::all(context, turn, &edit, &judged, budget.allowed).await;
-        if marked.is_ok() {
+        mark::show_legacy(legacy_of(&mut edit), &marked.external, now);
+        if marked.outcome.is_ok() {
             edit.observed(generation);
         }
         context.writer.apply(turn, edit, &OWNED).await?;
-        marked?;
+        marked.outcome?;
         let next = judged.iter().filter_map(|one| match &one.verdict {
             Verdict::Pending(until) => *until,
             _ => None,
@@ -158,6 +160,11 @@ impl Checks {
     }
 }
 
+fn legacy_of(check: &mut MachineHealthCheck) -> &mut Vec<v1beta1::Condition> {
+    let status = check.status.get_or_insert_default();
+    &mut status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions
+}
+
 fn write(
     check: &mut MachineHealthCheck,
     judged: &[Judged],
@@ -175,7 +182,7 @@ fn write(
         false => Finding::no(types::REMEDIATION_ALLOWED, reasons::TOO_MANY_UNHEALTHY).saying(&budget.message),
     };
     conditions::set(&mut status.conditions, finding, generation, now);
-    let list = &mut status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions;
+    let list = legacy_of(check);
     match budget.allowed {
         true => legacy::mark_true(list, types::REMEDIATION_ALLOWED, now),
         false => legacy::mark_false(

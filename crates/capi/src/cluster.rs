@@ -3,6 +3,7 @@
 mod act;
 mod removal;
 mod status;
+mod topology;
 
 use std::sync::Arc;
 use std::time::Duration;

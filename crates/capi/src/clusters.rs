@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use api::capi::v1beta2::Cluster;
+use api::catalogue::labels;
 use clock::Clock;
 use k8s_openapi::api::core::v1::Secret;
 use kit::access::{AccessListener, ClusterAccess, Connection, Dial, Health, NotConnected};
@@ -25,6 +26,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const FAILURES: u32 = 5;
 /// How long it may take until a cluster's nodes are known.
 const SYNC_WITHIN: Duration = Duration::from_secs(300);
+/// How long a connection by a new kubeconfig may take while there is another one.
+const REPLACE_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long after the first failure a connection is tried for again; then twice as long each time. A cluster that is only just
 /// coming up is reached soon.
@@ -48,6 +51,11 @@ impl Default for Probing {
 /// The kind of Nodes.
 pub(crate) fn nodes() -> KindId {
     KindId::new("", "v1", "Node", "nodes")
+}
+
+/// The kind of Secrets: of those that carry a cluster's name, metadata is followed.
+fn secrets() -> KindId {
+    KindId::new("", "v1", "Secret", "secrets")
 }
 
 /// Keeps of a Node what machines look at. Lists of images are long.
@@ -76,6 +84,10 @@ struct Entry {
     why: String,
     health: Health,
     wake: Arc<Notify>,
+    /// Told when the Secret of the kubeconfig has changed while there is a connection.
+    changed: Arc<Notify>,
+    /// The revision of the Secret that the connection was made by.
+    used: Option<String>,
     task: Option<tokio::task::AbortHandle>,
 }
 
@@ -137,6 +149,25 @@ enum Lost {
     Unauthorized,
 }
 
+/// A connection, and the kubeconfig that it was made by.
+struct Made {
+    connection: Connection,
+    kubeconfig: Written,
+}
+
+/// A kubeconfig, and the revision of the Secret that it is from.
+struct Written {
+    text: String,
+    revision: Option<String>,
+}
+
+/// How a connection came to its end.
+enum Ended {
+    Lost(Lost),
+    /// There is another one.
+    Replaced(Made),
+}
+
 impl ClusterCache {
     /// Connections to the clusters of a management cluster. `dial` says how they are reached.
     pub fn new(management: Client, dial: Arc<dyn Dial>, clock: Arc<dyn Clock>) -> Arc<Self> {
@@ -172,6 +203,26 @@ impl ClusterCache {
                 }
             })
         });
+        let this = Arc::downgrade(self);
+        caches.metadata_of(&secrets(), labels::CAPI_CLUSTER_NAME).listen("cluster-cache", || {
+            Arc::new(move |change| {
+                if let (Some(this), Some(secret)) = (this.upgrade(), &change.after) {
+                    this.secret_changed(secret);
+                }
+            })
+        });
+    }
+
+    /// The kubeconfig of a cluster may have come or changed: nobody has to find out by failing.
+    fn secret_changed(&self, secret: &Object) {
+        let Some(cluster) = api::names::cluster_of_kubeconfig(secret.name()) else { return };
+        if let Some(entry) = self.lock().get(&Key::new(secret.namespace(), cluster)) {
+            match entry.connection {
+                Some(_) if entry.used == secret.meta.resource_version => {}
+                Some(_) => entry.changed.notify_one(),
+                None => entry.wake.notify_one(),
+            }
+        }
     }
 
     /// Has `listener` told, also of clusters that are reached already. The first one counts.
@@ -233,8 +284,8 @@ impl ClusterCache {
 
     /// Connects, and stays connected as long as it can.
     async fn live(&self, cluster: &Key) -> Lost {
-        let connection = match self.connect(cluster).await {
-            Ok(connection) => connection,
+        let mut made = match self.connect(cluster).await {
+            Ok(made) => made,
             Err(lost) => {
                 let why = match &lost {
                     Lost::Failed(why) => why.clone(),
@@ -250,13 +301,22 @@ impl ClusterCache {
                 return Lost::Failed(String::new());
             }
         };
-        let now = self.clock.now();
-        self.set(cluster, |entry| {
-            entry.connection = Some(connection.clone());
-            entry.health = Health { last_success: Some(now), failures: 0 };
-        });
-        self.told(cluster, None);
-        let lost = self.probe(cluster, &connection.client).await;
+        let lost = loop {
+            let now = self.clock.now();
+            self.set(cluster, |entry| {
+                entry.connection = Some(made.connection.clone());
+                entry.used.clone_from(&made.kubeconfig.revision);
+                entry.health = Health { last_success: Some(now), failures: 0 };
+            });
+            self.told(cluster, None);
+            match self.probe(cluster, &made).await {
+                Ended::Lost(lost) => break lost,
+                Ended::Replaced(other) => {
+                    tracing::info!(%cluster, "its kubeconfig has changed: connected anew");
+                    made = other;
+                }
+            }
+        };
         let why = match &lost {
             Lost::Failed(why) => why.clone(),
             Lost::Unauthorized => "its kubeconfig is not accepted any more".into(),
@@ -270,18 +330,28 @@ impl ClusterCache {
         lost
     }
 
-    async fn connect(&self, cluster: &Key) -> Result<Connection, Lost> {
-        let failed = |why: String| Lost::Failed(why);
+    async fn connect(&self, cluster: &Key) -> Result<Made, Lost> {
+        let kubeconfig = self.kubeconfig(cluster).await.map_err(Lost::Failed)?;
+        self.connect_by(cluster, kubeconfig).await
+    }
+
+    /// What the Secret of a cluster's kubeconfig says.
+    async fn kubeconfig(&self, cluster: &Key) -> Result<Written, String> {
         let name = api::names::kubeconfig_secret(&cluster.name);
         let secrets: Api<Secret> = Api::namespaced(self.management.clone(), &cluster.namespace);
-        let secret = secrets.get_opt(&name).await.map_err(|error| failed(error.to_string()))?;
-        let secret = secret.ok_or_else(|| failed(format!("there is no Secret {name}")))?;
-        let value = secret.data.as_ref().and_then(|data| data.get("value"));
-        let value = value.ok_or_else(|| failed(format!("Secret {name} has no key value")))?;
-        let text =
-            std::str::from_utf8(&value.0).map_err(|error| failed(format!("Secret {name}: {error}")))?;
-        let kubeconfig =
-            Kubeconfig::from_yaml(text).map_err(|error| failed(format!("Secret {name}: {error}")))?;
+        let secret = secrets.get_opt(&name).await.map_err(|error| error.to_string())?;
+        let secret = secret.ok_or_else(|| format!("there is no Secret {name}"))?;
+        let value = secret.data.and_then(|mut data| data.remove("value"));
+        let value = value.ok_or_else(|| format!("Secret {name} has no key value"))?;
+        let text = String::from_utf8(value.0).map_err(|error| format!("Secret {name}: {error}"))?;
+        Ok(Written { text, revision: secret.metadata.resource_version })
+    }
+
+    async fn connect_by(&self, cluster: &Key, written: Written) -> Result<Made, Lost> {
+        let failed = |why: String| Lost::Failed(why);
+        let kubeconfig = Kubeconfig::from_yaml(&written.text).map_err(|error| {
+            failed(format!("Secret {}: {error}", api::names::kubeconfig_secret(&cluster.name)))
+        })?;
         if let Some(why) = self.dial.awaits(&kubeconfig) {
             self.set(cluster, |entry| entry.why = why);
         }
@@ -300,32 +370,61 @@ impl ClusterCache {
                 tell_all(&others, &cluster);
             })
         });
-        Ok(Connection { client, caches })
+        Ok(Made { connection: Connection { client, caches }, kubeconfig: written })
     }
 
-    /// Tries the connection out until it fails for good.
-    async fn probe(&self, cluster: &Key, client: &Client) -> Lost {
+    /// Tries the connection out until it fails for good, or there is one by a newer kubeconfig.
+    async fn probe(&self, cluster: &Key, made: &Made) -> Ended {
+        let changed = self.lock().get(cluster).map(|entry| entry.changed.clone()).unwrap_or_default();
         let mut failures = 0;
+        let mut stale = false;
         loop {
-            tokio::time::sleep(self.probing.every).await;
+            tokio::select! {
+                biased;
+                () = changed.notified() => stale = true,
+                () = tokio::time::sleep(self.probing.every) => {}
+            }
+            if stale {
+                match self.replaced(cluster, made).await {
+                    Ok(Some(other)) => return Ended::Replaced(other),
+                    Ok(None) => stale = false,
+                    // The old one may be good for a while: the new one is tried again with the next probe.
+                    Err(why) => tracing::info!(%cluster, why, "its new kubeconfig does not work yet"),
+                }
+            }
             let now = self.clock.now();
-            match answers(client).await {
+            match answers(&made.connection.client).await {
                 Ok(()) => {
                     self.set(cluster, |entry| entry.health = Health { last_success: Some(now), failures: 0 });
                     if std::mem::take(&mut failures) > 0 {
                         self.told(cluster, None);
                     }
                 }
-                Err(Lost::Unauthorized) => return Lost::Unauthorized,
+                Err(Lost::Unauthorized) => return Ended::Lost(Lost::Unauthorized),
                 Err(Lost::Failed(why)) => {
                     failures += 1;
                     self.set(cluster, |entry| entry.health.failures = failures);
                     self.told(cluster, None);
                     if failures >= FAILURES {
-                        return Lost::Failed(why);
+                        return Ended::Lost(Lost::Failed(why));
                     }
                 }
             }
+        }
+    }
+
+    /// A connection by the kubeconfig of now, if it is another one than that of `made`.
+    async fn replaced(&self, cluster: &Key, made: &Made) -> Result<Option<Made>, String> {
+        let kubeconfig = self.kubeconfig(cluster).await?;
+        if kubeconfig.text == made.kubeconfig.text {
+            return Ok(None);
+        }
+        let connecting = self.connect_by(cluster, kubeconfig);
+        match tokio::time::timeout(REPLACE_WITHIN, connecting).await {
+            Ok(Ok(other)) => Ok(Some(other)),
+            Ok(Err(Lost::Failed(why))) => Err(why),
+            Ok(Err(Lost::Unauthorized)) => Err("it is not accepted".into()),
+            Err(_) => Err(format!("no answer within {} s", REPLACE_WITHIN.as_secs())),
         }
     }
 

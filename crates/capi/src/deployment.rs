@@ -10,13 +10,13 @@ use api::capi::v1beta2::values::rollout_strategy;
 use api::capi::v1beta2::{ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
 use api::catalogue::annotations;
 use jiff::Timestamp;
-use kit::events::Severity;
 use kit::index;
 use kit::runner::Controller;
 use kit::write::Edit;
 use kit::{Ended, Key, Object, Turn, owners};
 
 use crate::context::{Context, Error, Found, cluster_owner, kind_of, typed};
+use crate::deeds::Deed;
 use crate::rollout::{self, Bounds, Intents, Set, Share};
 use crate::selector::Selector;
 use crate::start::{self, Ours as _, PutOff, Start};
@@ -147,10 +147,9 @@ impl Deployments {
             let mut all = set.owners().to_vec();
             owners::ensure(&mut all, me.clone());
             let patch = serde_json::json!({"metadata": {"ownerReferences": all, "resourceVersion": set.meta.resource_version}});
-            context.writer.named(MANAGER).patch(turn, &context.sets, &set.key(), patch).await?;
-            let message = format!("Adopted MachineSet {}", set.name());
-            let kind = kind_of::<MachineDeployment>();
-            context.events.tell(&kind, object, Severity::Normal, "SuccessfulAdopt", &message).await;
+            let adopted = context.writer.named(MANAGER).patch(turn, &context.sets, &set.key(), patch).await;
+            let what = format!("MachineSet {}", set.name());
+            context.told(&kind_of::<MachineDeployment>(), object, Deed::Adopt, &what, adopted).await?;
             found.push(set);
         }
         found.sort_by_key(|set| set.key());
@@ -162,7 +161,7 @@ impl Deployments {
         let context = &self.0;
         if seen.object.deleting() {
             for (object, _) in seen.sets.iter().filter(|(object, _)| !object.deleting()) {
-                context.writer.delete(turn, &context.sets, object).await?;
+                self.delete(turn, seen, object).await?;
             }
             if seen.sets.is_empty() {
                 start::let_go(deployment);
@@ -222,13 +221,10 @@ impl Deployments {
                 let name = naming::machine_set(seen.object.name(), &suffix);
                 let owner = owners::reference(&kind_of::<MachineDeployment>(), &seen.object, true);
                 let document = make.first(seen.object.namespace(), &name, &suffix, intents.new, &owner);
-                writer.create(turn, &context.sets, document).await?;
-                let message = format!("Created MachineSet {name} with {} replicas", intents.new);
+                let made = writer.create(turn, &context.sets, document).await;
+                let what = format!("MachineSet {name} with {} replicas", intents.new);
                 let kind = kind_of::<MachineDeployment>();
-                context
-                    .events
-                    .tell(&kind, &seen.object, Severity::Normal, "SuccessfulCreate", &message)
-                    .await;
+                context.told(&kind, &seen.object, Deed::Create, &what, made).await?;
                 true
             }
         };
@@ -262,14 +258,13 @@ impl Deployments {
         let mut edit: Edit<MachineSet> = Edit::begin(&context.sets, object)?;
         let scaled = edit.spec.replicas != wanted.spec.replicas;
         desired::carry(&mut edit, object, &wanted);
-        context.writer.named(MANAGER).apply(turn, edit, &[]).await?;
-        if scaled {
-            let (from, to) =
-                (set.spec.replicas.unwrap_or_default(), wanted.spec.replicas.unwrap_or_default());
-            let message = format!("Scaled MachineSet {} from {from} to {to}", object.name());
-            let kind = kind_of::<MachineDeployment>();
-            context.events.tell(&kind, &seen.object, Severity::Normal, "SuccessfulScale", &message).await;
-        }
+        let written = context.writer.named(MANAGER).apply(turn, edit, &[]).await;
+        let (from, to) = (set.spec.replicas.unwrap_or_default(), wanted.spec.replicas.unwrap_or_default());
+        let (deed, what) = match scaled {
+            true => (Deed::Scale, format!("MachineSet {} from {from} to {to}", object.name())),
+            false => (Deed::Update, format!("MachineSet {}", object.name())),
+        };
+        context.told(&kind_of::<MachineDeployment>(), &seen.object, deed, &what, written).await?;
         Ok(scaled)
     }
 
@@ -298,10 +293,17 @@ impl Deployments {
             let seen_so = status.observed_generation >= set.metadata.generation.unwrap_or_default();
             let object = seen.sets.iter().find(|(object, _)| object.meta.name == set.metadata.name);
             if let Some((object, _)) = object.filter(|(object, _)| empty && seen_so && !object.deleting()) {
-                self.0.writer.delete(turn, &self.0.sets, object).await?;
+                self.delete(turn, seen, object).await?;
             }
         }
         Ok(())
+    }
+
+    async fn delete(&self, turn: &Turn, seen: &Seen, set: &Arc<Object>) -> Result<(), Error> {
+        let context = &self.0;
+        let deleted = context.writer.delete(turn, &context.sets, set).await;
+        let (kind, what) = (kind_of::<MachineDeployment>(), format!("MachineSet {}", set.name()));
+        Ok(context.told(&kind, &seen.object, Deed::Delete, &what, deleted).await?)
     }
 }
 

@@ -24,6 +24,7 @@ mod cluster;
 mod clusters;
 mod context;
 pub mod contract;
+mod deeds;
 mod definitions;
 mod deployment;
 mod external;

@@ -14,18 +14,24 @@ const OLDEST_KUBELET: u64 = 3;
 pub const CHECKS: [&str; 5] =
     ["All", "ControlPlaneIsStable", "KubernetesVersionSkew", "KubeadmVersionSkew", "ControlPlaneVersionSkew"];
 
-/// The checks that a set asks to be left out.
-fn skipped(set: &MachineSet) -> Vec<&str> {
+/// The checks that a set, or its template of bootstrap configurations, asks to be left out.
+fn skipped<'a>(set: &'a MachineSet, template: Option<&'a str>) -> Vec<&'a str> {
     let noted = set.metadata.annotations.as_ref().and_then(|all| all.get(annotations::SKIP_PREFLIGHT_CHECKS));
-    noted.map(|list| list.split(',').map(str::trim).collect()).unwrap_or_default()
+    let lists = noted.map(String::as_str).into_iter().chain(template);
+    lists.flat_map(|list| list.split(',')).map(str::trim).collect()
 }
 
 /// Why the set must not make machines now; empty if it may. A cluster without a versioned control plane always may.
+/// `template` is what the template of bootstrap configurations notes about checks to be left out.
 ///
 /// # Errors
 /// If the control plane's object breaks its contract.
-pub fn objections(set: &MachineSet, control_plane: Option<External<'_>>) -> Result<Vec<String>, Breach> {
-    let skipped = skipped(set);
+pub fn objections(
+    set: &MachineSet,
+    template: Option<&str>,
+    control_plane: Option<External<'_>>,
+) -> Result<Vec<String>, Breach> {
+    let skipped = skipped(set, template);
     let checked = |check: &str| !skipped.contains(&"All") && !skipped.contains(&check);
     let Some(control_plane) = control_plane else { return Ok(Vec::new()) };
     let Some(wanted) = control_plane.version()? else { return Ok(Vec::new()) };
@@ -129,11 +135,14 @@ mod tests {
         ];
         for (version, skip, config, object, expected) in cases {
             let external = External { contract: Contract::V1Beta2, object };
-            let found = objections(&set(version, skip, config), Some(external)).unwrap();
+            let found = objections(&set(version, skip, config), None, Some(external)).unwrap();
             let named = found.len() == expected.len()
                 && found.iter().zip(&expected).all(|(text, name)| text.contains(name));
             assert!(named, "{version} {skip:?} {object}: {found:?}");
         }
-        assert_eq!(objections(&set("v9.9.9", "", "F"), None), Ok(vec![]));
+        assert_eq!(objections(&set("v9.9.9", "", "F"), None, None), Ok(vec![]));
+        let external = External { contract: Contract::V1Beta2, object: &stable };
+        let noted = Some("KubernetesVersionSkew");
+        assert_eq!(objections(&set("v1.35.0", "", "F"), noted, Some(external)), Ok(vec![]));
     }
 }

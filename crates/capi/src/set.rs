@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::capi::v1beta2::{Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
-use api::catalogue::labels;
+use api::catalogue::{annotations, labels};
 use kit::index;
 use kit::runner::Controller;
 use kit::{Ended, Key, KindId, Object, Turn, owners};
 
 use crate::context::{Context, Error, Found, cluster_owner, kind_of, typed};
+use crate::deeds::Deed;
 use crate::selector::Selector;
 use crate::start::{self, Ours as _, PutOff, Start};
 
@@ -45,6 +46,11 @@ impl Seen {
     fn is_current(&self, set: &MachineSet, now: jiff::Timestamp) -> bool {
         let outdated = |deployment: &MachineDeployment| crate::template::outdated(set, deployment, now);
         self.deployment.as_ref().is_none_or(|(_, deployment)| outdated(deployment).is_empty())
+    }
+
+    /// The preflight checks that the template of bootstrap configurations asks to be left out.
+    fn unchecked(&self) -> Option<&str> {
+        self.bootstrap.there()?.object.annotation(annotations::SKIP_PREFLIGHT_CHECKS)
     }
 }
 
@@ -158,7 +164,11 @@ impl Sets {
                 let patch = serde_json::json!({"metadata": {
                     "ownerReferences": all, "resourceVersion": machine.meta.resource_version
                 }});
-                context.writer.named(MANAGER).patch(turn, &context.machines, &machine.key(), patch).await?;
+                let adopted =
+                    context.writer.named(MANAGER).patch(turn, &context.machines, &machine.key(), patch).await;
+                let what = format!("Machine {}", machine.name());
+                let kind = kind_of::<MachineSet>();
+                context.told(&kind, object, Deed::Adopt, &what, adopted).await?;
                 found.push(machine);
             }
         }
@@ -176,7 +186,7 @@ impl Sets {
         let context = &self.0;
         if seen.object.deleting() {
             for (object, _) in seen.machines.iter().filter(|(object, _)| !object.deleting()) {
-                context.writer.delete(turn, &context.machines, object).await?;
+                scale::delete(context, turn, seen, object).await?;
             }
             if seen.machines.is_empty() {
                 start::let_go(set);

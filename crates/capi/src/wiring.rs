@@ -148,6 +148,7 @@ fn definition_changed(context: &Context, change: &Change) {
     add_all(&queues.machines, &context.machines.filed(&entry));
     add_all(&queues.sets, &context.sets.filed(&entry));
     add_all(&queues.deployments, &context.deployments.filed(&entry));
+    add_all(&queues.checks, &context.checks.filed(&entry));
 }
 
 /// A provider's object changed: its owners look again, and whoever refers to it.
@@ -164,6 +165,7 @@ pub(crate) fn external_changed(context: &Context, kind: &KindId, change: &Change
     if change.before.as_ref().map(generation) != change.after.as_ref().map(generation) {
         add_all(&queues.sets, &context.sets.filed(&entry));
         add_all(&queues.deployments, &context.deployments.filed(&entry));
+        add_all(&queues.checks, &context.checks.filed(&entry));
     }
     // Preflight checks look at the control plane: sets that wait for it are told by the cluster's own change.
     for cluster in context.clusters.filed(&entry) {

@@ -7,8 +7,8 @@ mod clusters;
 mod others;
 pub mod review;
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use ::provisioning::admission::Operation;
 use api::Kind as _;
@@ -18,6 +18,7 @@ use api::management::v3::NodeDriver;
 use api::provisioning::v1::Cluster;
 use kube::Client;
 use kubeapi::{FieldError, GroupKind, Status};
+use planner::Releases;
 use serde_json::Value;
 
 /// Who writes.
@@ -99,6 +100,9 @@ pub type Answer = Result<Vec<String>, Status>;
 #[derive(Default)]
 pub struct Door {
     client: OnceLock<Client>,
+    releases: Arc<Releases>,
+    /// The versions that the release data tells of, if it is from a file.
+    versions: Option<BTreeSet<String>>,
 }
 
 impl std::fmt::Debug for Door {
@@ -108,9 +112,14 @@ impl std::fmt::Debug for Door {
 }
 
 impl Door {
-    /// A door that looks things up by this client.
-    pub fn opened(client: Client) -> Self {
-        let door = Door::default();
+    /// A door that knows which arguments distributions take.
+    pub fn new(releases: Arc<Releases>) -> Self {
+        Door { client: OnceLock::new(), versions: releases.versions(), releases }
+    }
+
+    /// The same, looking things up by this client.
+    pub fn opened(client: Client, releases: Arc<Releases>) -> Self {
+        let door = Door::new(releases);
         door.open(client);
         door
     }

@@ -5,6 +5,7 @@
 //! | [`known`], `gather/`, `references` | what is known, and the planner's snapshot of it: no IO |
 //! | `reconcile` | the control plane: gather, decide, act, say |
 //! | `act`, `status`, `removal`, `kubeconfig` | what follows from a decision |
+//! | `prebootstrap` | Secrets that must be in a cluster before its network |
 //! | `plans` | what follows from the agents' writes |
 //! | `drain` | nodes that are drained and take pods again |
 //! | `lookup` | the nodes that machines have become |
@@ -23,6 +24,7 @@ pub mod known;
 mod kubeconfig;
 mod lookup;
 mod plans;
+mod prebootstrap;
 pub mod preview;
 mod published;
 mod reconcile;
@@ -35,10 +37,9 @@ mod wiring;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::Pace;
-use planner::Releases;
-
 pub use context::Error;
+use kit::Pace;
+pub use planner::Releases;
 pub use preview::preview_warnings;
 pub use published::server_info;
 pub use waits::{Waits, WaitsCollector};

@@ -9,7 +9,7 @@ use capi::ClusterCache;
 use clock::{Clock, SystemEntropy};
 use controllers::ServerInfo;
 use controllers::agents::{Standings, StandingsCollector};
-use controllers::controlplane::{Waits, WaitsCollector};
+use controllers::controlplane::{Releases, Waits, WaitsCollector};
 use kit::Caches;
 use kit::access::{Dial, Direct};
 use machine::Drivers;
@@ -40,6 +40,8 @@ pub(crate) struct Ground {
     pub(crate) assets: Vec<PathBuf>,
     pub(crate) rancher_machine: Option<PathBuf>,
     pub(crate) jobs: Jobs,
+    /// Which arguments distributions take.
+    pub(crate) releases: Arc<Releases>,
     /// Whether the tunnels of clusters end in this process; else clusters are reached by what the gateway elsewhere offers everybody.
     pub(crate) has_tunnels: bool,
 }
@@ -55,6 +57,7 @@ pub(crate) struct Assembly {
     directory: PathBuf,
     rancher_machine: Option<PathBuf>,
     jobs: Jobs,
+    releases: Arc<Releases>,
     /// Our own end, for controllers.
     server: watch::Sender<ServerInfo>,
     /// The same for the gateway: whoever follows it must not find that nobody tells it any more.
@@ -66,6 +69,7 @@ impl Assembly {
     pub(crate) fn new(ground: Ground) -> Self {
         let Ground {
             jobs,
+            releases,
             has_tunnels,
             client,
             kubernetes,
@@ -109,6 +113,7 @@ impl Assembly {
             directory,
             rancher_machine,
             jobs,
+            releases,
             server,
             public,
         }
@@ -145,6 +150,7 @@ impl Assembly {
             rancher_machine: self.rancher_machine.clone(),
             waits: self.waits.clone(),
             jobs: self.jobs,
+            releases: self.releases.clone(),
         })
     }
 }

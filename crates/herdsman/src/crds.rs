@@ -38,31 +38,39 @@ pub(crate) fn install() -> anyhow::Result<()> {
         let client = Client::try_default().await.context(
             "no cluster to install into: set KUBECONFIG, or have a ~/.kube/config, or run inside a cluster",
         )?;
-        for name in ensure(&client, Core::Ours).await? {
+        for name in ensure(&client, Whose::All).await? {
             println!("{name}");
         }
         Ok(())
     })
 }
 
-/// Who looks after Cluster API's own kinds.
+/// Which definitions that are there already are made ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Core {
-    /// We do.
-    Ours,
-    /// Somebody else: what they have installed is theirs.
-    Theirs,
+pub(crate) enum Whose {
+    /// All that we know.
+    All,
+    /// Not Cluster API's: somebody else runs its controllers, maybe of a version that knows more than we do.
+    ButClusterApis,
+}
+
+impl Whose {
+    /// Whether a definition that is there is left as it is.
+    fn leaves(self, group: &str) -> bool {
+        let core = group == "cluster.x-k8s.io" || group.ends_with(".cluster.x-k8s.io");
+        self == Whose::ButClusterApis && core
+    }
 }
 
 /// Puts all of them in place and waits until each is served; gives their names.
-pub(crate) async fn ensure(client: &Client, core: Core) -> anyhow::Result<Vec<String>> {
+pub(crate) async fn ensure(client: &Client, whose: Whose) -> anyhow::Result<Vec<String>> {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     let mut all = api::crd::all();
     let there = crds.list(&ListParams::default()).await.context("listing the CustomResourceDefinitions")?;
     let mut applied = JoinSet::new();
     for crd in &mut all {
         let found = there.iter().find(|one| one.metadata.name == crd.metadata.name);
-        if core == Core::Theirs && found.is_some() && is_core(crd) {
+        if found.is_some() && whose.leaves(&crd.spec.group) {
             continue;
         }
         keep_converter(crd, found);
@@ -100,11 +108,6 @@ fn says(found: &Value, wanted: &Value) -> bool {
         }
         _ => found == wanted,
     }
-}
-
-/// Whether a kind is one of Cluster API's own.
-fn is_core(crd: &CustomResourceDefinition) -> bool {
-    crd.spec.group == "cluster.x-k8s.io" || crd.spec.group.ends_with(".cluster.x-k8s.io")
 }
 
 /// Who converts now goes on to do so: where that is has been settled by whoever serves webhooks.
@@ -160,6 +163,14 @@ mod tests {
         ] {
             assert!(!says(&other, &wanted), "{other}");
         }
+    }
+
+    #[test]
+    fn definitions_of_others_are_left_alone() {
+        for group in ["cluster.x-k8s.io", "ipam.cluster.x-k8s.io"] {
+            assert!(Whose::ButClusterApis.leaves(group) && !Whose::All.leaves(group), "{group}");
+        }
+        assert!(!Whose::ButClusterApis.leaves("rke.cattle.io"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use ::apiserver::store::{Options as StoreOptions, SqliteStore, Store};
 use anyhow::anyhow;
 use clock::{Clock, SystemEntropy};
 use controllers::admission::Door;
+use controllers::controlplane::Releases;
 use kube::Client;
 use kubeapi::authn::{MASTERS, User};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -57,6 +58,8 @@ pub(crate) struct More {
     pub(crate) advertised: Option<(IpAddr, u16)>,
     /// Knows further bearer tokens.
     pub(crate) tokens: Option<Arc<dyn Tokens>>,
+    /// Which arguments distributions take.
+    pub(crate) releases: Arc<Releases>,
 }
 
 impl Opened {
@@ -78,7 +81,7 @@ impl Opened {
     pub(crate) async fn start(&self, more: More) -> anyhow::Result<Instance> {
         let store: Arc<dyn Store> = self.store.clone();
         let kinds = Arc::new(OurKinds::new(store.clone()));
-        let door = Arc::new(Door::default());
+        let door = Arc::new(Door::new(more.releases));
         let admission: Vec<Arc<dyn Admission>> =
             vec![Arc::new(ClusterApi::new(kinds.clone())), Arc::new(Clusters(door.clone()))];
         let parts = Parts {

@@ -1,16 +1,19 @@
 //! `herdsman explain`: what is waited for, since when, and what to do.
 
+use std::sync::Arc;
+
 use anyhow::bail;
 use clock::{Clock as _, SystemClock};
 use controllers::controlplane::explain::{Explained, Question, explain};
 use controllers::controlplane::gather::Ground;
 use controllers::controlplane::known::Lists;
-use controllers::controlplane::{Settings, server_info};
+use controllers::controlplane::{Releases, Settings, server_info};
 use jiff::Timestamp;
 use kit::Key;
 use kube::Client;
 use serde_json::json;
 
+use crate::releases::ReleaseArguments;
 use crate::verbs::ask::Ask;
 use crate::verbs::kinds::{self, nearest};
 use crate::verbs::target::{Target, block_on};
@@ -26,6 +29,8 @@ pub(crate) struct Arguments {
     /// How it is printed
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "text")]
     output: Output,
+    #[command(flatten)]
+    releases: ReleaseArguments,
 }
 
 /// How something is printed.
@@ -49,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             Question::Machine(key) => ("machine", key),
         };
         ask.object(kinds::find(word)?, &key.name).await?;
-        look(&ask.client, &question).await
+        look(&ask.client, &question, arguments.releases.read()?).await
     })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&json!({"waits": waits}))?),
@@ -76,10 +81,15 @@ fn question(subject: &str, namespace: &str) -> anyhow::Result<Question> {
     })
 }
 
-async fn look(client: &Client, question: &Question) -> anyhow::Result<Vec<Explained>> {
+async fn look(
+    client: &Client,
+    question: &Question,
+    releases: Arc<Releases>,
+) -> anyhow::Result<Vec<Explained>> {
     let (Question::Cluster(key) | Question::ControlPlane(key) | Question::Machine(key)) = question;
     let lists = Lists::read(client, &key.namespace).await?;
-    let (settings, server) = (Settings::default(), server_info(&lists));
+    let settings = Settings { releases, ..Settings::default() };
+    let server = server_info(&lists);
     let ground = Ground { known: &lists, settings: &settings, server: &server, now: SystemClock.now() };
     Ok(explain(&ground, question)?)
 }

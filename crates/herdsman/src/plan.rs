@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use api::machine::MachineConfig;
@@ -11,11 +12,12 @@ use clock::{Clock as _, SystemClock};
 use controllers::controlplane::gather::Ground;
 use controllers::controlplane::known::Lists;
 use controllers::controlplane::preview::{Change, Weight, preview};
-use controllers::controlplane::{Settings, server_info};
+use controllers::controlplane::{Releases, Settings, server_info};
 use kit::Key;
 use kube::Client;
 use serde_json::Value;
 
+use crate::releases::ReleaseArguments;
 use crate::verbs::target::{NAMESPACE, Target, block_on};
 
 /// Exit status: something changes, and no node is disturbed.
@@ -35,6 +37,8 @@ pub(crate) struct Arguments {
     /// How it is printed
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "table")]
     output: Output,
+    #[command(flatten)]
+    releases: ReleaseArguments,
 }
 
 /// How something is printed.
@@ -50,7 +54,8 @@ enum Output {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let proposal = Proposal::read(&arguments.file)?;
     let target = Target { kubeconfig: arguments.kubeconfig.clone(), namespace: NAMESPACE.into() };
-    let change = block_on(async { look(&target.client().await?, proposal).await })?;
+    let releases = arguments.releases.read()?;
+    let change = block_on(async { look(&target.client().await?, proposal, releases).await })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&change.document())?),
         Output::Table => print!("{}", table(&change)),
@@ -110,12 +115,13 @@ impl Proposal {
     }
 }
 
-async fn look(client: &Client, proposal: Proposal) -> anyhow::Result<Change> {
+async fn look(client: &Client, proposal: Proposal, releases: Arc<Releases>) -> anyhow::Result<Change> {
     let Proposal { cluster, configs } = proposal;
     let key = Key::of(&cluster.metadata);
     let mut lists = Lists::read(client, &key.namespace).await?;
     lists.read_configs(client, &cluster).await?;
-    let (settings, server) = (Settings::default(), server_info(&lists));
+    let settings = Settings { releases, ..Settings::default() };
+    let server = server_info(&lists);
     let ground = Ground { known: &lists, settings: &settings, server: &server, now: SystemClock.now() };
     preview(&ground, &cluster, &configs).with_context(|| format!("Cluster {key}"))
 }

@@ -111,11 +111,12 @@ impl Product {
         let more = More {
             advertised: Some((advertised(address.ip()), address.port())),
             tokens: Some(Arc::new(book.clone())),
+            releases: serving.releases.clone(),
         };
         let instance = opened.start(more).await?;
         let user = User { name: OURSELVES.into(), groups: vec![MASTERS.into()], ..User::default() };
         let client = kube::Client::new(instance.api().as_user(user), "default");
-        crate::crds::ensure(&client, crate::crds::Core::Ours).await?;
+        crate::crds::ensure(&client, crate::crds::Whose::All).await?;
         capi::inventory::register(&client, CORE_NAMESPACE, VERSION).await?;
         leases::take(&client, &*clock).await?;
 
@@ -129,6 +130,7 @@ impl Product {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: Jobs::Alone,
+            releases: serving.releases,
             has_tunnels: true,
         });
         let world = assembly.world().await?;

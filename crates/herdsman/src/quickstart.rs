@@ -175,6 +175,7 @@ fn setup(directory: &Path, ground: &Ground) -> Setup {
             certificate: Certificate::Issued(Vec::new()),
             rancher_machine: None,
             assets: ground.assets.clone(),
+            releases: Default::default(),
         },
         options: Defaults::parse_from(["quickstart"]).options,
     }

@@ -29,7 +29,7 @@ use crate::embedded::{NAMESPACES, Stop, advertised};
 use crate::leases::{CORE_LEASE, LEASE};
 use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
 use crate::serving::{self, public_url};
-use crate::webhooks::{Endpoint, Webhooks};
+use crate::webhooks::{About, Endpoint, Webhooks};
 use crate::work::{self, Group};
 use crate::{crds, simulated};
 use peers::Peers;
@@ -167,8 +167,15 @@ impl Server {
                 };
                 let certificates =
                     serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
-                let client = client.clone();
-                Some(Webhooks { client, caches, listener, certificates, endpoint, core: runs_core })
+                Some(Webhooks {
+                    client: client.clone(),
+                    caches,
+                    listener,
+                    certificates,
+                    endpoint,
+                    releases: setup.serving.releases.clone(),
+                    about: About { core: runs_core, ours: front.is_some() },
+                })
             }
             _ => None,
         };
@@ -258,8 +265,8 @@ impl Server {
         for namespace in NAMESPACES {
             ensure_namespace(&self.client, namespace).await?;
         }
-        let core = if self.runs_core { crds::Core::Ours } else { crds::Core::Theirs };
-        crds::ensure(&self.client, core).await?;
+        let whose = if self.runs_core { crds::Whose::All } else { crds::Whose::ButClusterApis };
+        crds::ensure(&self.client, whose).await?;
         if self.runs_core {
             capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
         }
@@ -347,6 +354,7 @@ impl Front {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             jobs: setup.jobs,
+            releases: serving.releases,
             has_tunnels: listener.is_some(),
         });
         let Some(listener) = listener else { return Ok(Front { assembly, port: None }) };

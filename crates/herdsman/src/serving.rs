@@ -7,8 +7,10 @@ use std::sync::Arc;
 use ::gateway::{Authorities, Certificates};
 use anyhow::{Context as _, bail};
 use clock::{Clock, SystemEntropy};
+use controllers::controlplane::Releases;
 
 use crate::embedded::{advertised, reachable};
+use crate::releases::ReleaseArguments;
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
@@ -38,6 +40,8 @@ pub(crate) struct ServingArguments {
     /// A directory with agents that nodes download, as `cargo xtask dist` makes it; may be repeated
     #[arg(long, value_name = "DIRECTORY")]
     assets: Vec<PathBuf>,
+    #[command(flatten)]
+    releases: ReleaseArguments,
 }
 
 /// The same, found good.
@@ -49,6 +53,8 @@ pub(crate) struct Serving {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// Where agents for nodes are.
     pub(crate) assets: Vec<PathBuf>,
+    /// Which arguments distributions take.
+    pub(crate) releases: Arc<Releases>,
 }
 
 /// Where the server's certificate comes from.
@@ -67,6 +73,7 @@ impl ServingArguments {
             certificate: self.certificate()?,
             server_url: self.server_url.as_deref().map(checked_url).transpose()?,
             rancher_machine: rancher_machine(self.machine_binary)?,
+            releases: self.releases.read()?,
             listen: self.listen,
             assets: self.assets,
         })

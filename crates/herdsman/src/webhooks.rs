@@ -13,6 +13,7 @@ use capi::Definitions;
 use capi::review::{self, Asked};
 use controllers::admission::Door;
 use controllers::admission::review::{self as ours, Hook};
+use controllers::controlplane::Releases;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -24,6 +25,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use endpoint::Asks;
@@ -50,18 +52,39 @@ pub(crate) struct Webhooks {
     /// What is shown there. It renews itself; who vouches for it stays.
     pub(crate) certificates: Certificates,
     pub(crate) endpoint: Endpoint,
-    /// Whether Cluster API's kinds are ours to admit and convert, too.
+    pub(crate) releases: Arc<Releases>,
+    /// Which kinds the API server is told to ask us about. Whatever it asks is answered.
+    pub(crate) about: About,
+}
+
+/// Whose kinds are our business.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    /// Cluster API's: else whoever runs its controllers here looks after them.
     pub(crate) core: bool,
+    /// Our own: a process that runs Cluster API's controllers alone knows nothing of them.
+    pub(crate) ours: bool,
+}
+
+/// A configuration of webhooks that the API server is given.
+struct Configuration {
+    kind: &'static str,
+    plural: &'static str,
+    name: &'static str,
+    webhooks: Vec<Value>,
 }
 
 impl Webhooks {
     /// Answers until the future is dropped or nothing can be served any more. Every process of ours does.
     pub(crate) async fn serve(&self) -> anyhow::Result<()> {
-        let answers = Answers {
-            definitions: Arc::new(Definitions::of(&self.caches).await),
-            door: Arc::new(Door::opened(self.client.clone())),
+        let (known, definitions) = watch::channel(None);
+        let door = Arc::new(Door::opened(self.client.clone(), self.releases.clone()));
+        let answers = Answers { definitions, door };
+        let learn = async {
+            known.send_replace(Some(Arc::new(Definitions::of(&self.caches).await)));
         };
-        serve(&self.listener, TlsAcceptor::from(self.certificates.server_config()?), &answers).await
+        let acceptor = TlsAcceptor::from(self.certificates.server_config()?);
+        tokio::join!(learn, serve(&self.listener, acceptor, &answers)).1
     }
 
     /// Has the API server ask, until the future is dropped. One process does; the definitions have to be there.
@@ -84,24 +107,18 @@ impl Webhooks {
 
     async fn install(&self) -> anyhow::Result<()> {
         let asks = Asks { endpoint: &self.endpoint, authority: &self.certificates.trusted() };
-        for (asked, kind, plural) in [
-            (Asked::Mutate, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-            (Asked::Validate, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-        ] {
-            let all = [(NAME, webhooks(asked, asks)), (OUR_NAME, our_webhooks(asked, asks))];
-            for (name, webhooks) in all.into_iter().filter(|(name, _)| self.core || *name == OUR_NAME) {
-                let registration = resource("admissionregistration.k8s.io", kind, plural);
-                let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration);
-                let document = json!({
-                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
-                    "webhooks": webhooks
-                });
-                let options = PatchParams::apply(name).force();
-                let applied = api.patch(name, &options, &Patch::Apply(document)).await;
-                applied.with_context(|| format!("cannot install the {kind} {name}"))?;
-            }
+        for Configuration { kind, plural, name, webhooks } in configurations(self.about, asks) {
+            let registration = resource("admissionregistration.k8s.io", kind, plural);
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration);
+            let document = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+                "webhooks": webhooks
+            });
+            let options = PatchParams::apply(name).force();
+            let applied = api.patch(name, &options, &Patch::Apply(document)).await;
+            applied.with_context(|| format!("cannot install the {kind} {name}"))?;
         }
-        if !self.core {
+        if !self.about.core {
             return Ok(());
         }
         let definitions =
@@ -115,6 +132,23 @@ impl Webhooks {
         }
         Ok(())
     }
+}
+
+/// Everything that the API server is told, but for who converts.
+fn configurations(about: About, asks: Asks<'_>) -> Vec<Configuration> {
+    let mut all = Vec::new();
+    for (asked, kind, plural) in [
+        (Asked::Mutate, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        (Asked::Validate, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ] {
+        if about.core {
+            all.push(Configuration { kind, plural, name: NAME, webhooks: webhooks(asked, asks) });
+        }
+        if about.ours {
+            all.push(Configuration { kind, plural, name: OUR_NAME, webhooks: our_webhooks(asked, asks) });
+        }
+    }
+    all
 }
 
 fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
@@ -192,8 +226,17 @@ fn our_webhooks(asked: Asked, asks: Asks<'_>) -> Vec<Value> {
 /// What answers reviews.
 #[derive(Clone)]
 struct Answers {
-    definitions: Arc<Definitions>,
+    /// Not there until the CRDs have been read once.
+    definitions: watch::Receiver<Option<Arc<Definitions>>>,
     door: Arc<Door>,
+}
+
+impl Answers {
+    /// What is known of CRDs: whoever asks at the very start waits for it.
+    async fn definitions(&self) -> Option<Arc<Definitions>> {
+        let mut definitions = self.definitions.clone();
+        definitions.wait_for(Option::is_some).await.ok()?.clone()
+    }
 }
 
 async fn serve(listener: &TcpListener, acceptor: TlsAcceptor, answers: &Answers) -> anyhow::Result<()> {
@@ -214,11 +257,15 @@ async fn serve(listener: &TcpListener, acceptor: TlsAcceptor, answers: &Answers)
 
 async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
-    let plain = |code: StatusCode, text: String| {
-        let mut response = Response::new(Full::new(Bytes::from(text)));
-        *response.status_mut() = code;
-        response
-    };
+    let ready = answers.definitions.borrow().is_some();
+    match (path.as_str(), ready) {
+        ("/healthz" | "/livez", _) | ("/readyz", true) => return Ok(plain(StatusCode::OK, "ok")),
+        ("/readyz", false) => {
+            let why = "the CustomResourceDefinitions have not been read yet";
+            return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
+        _ => {}
+    }
     let body = match Limited::new(request.into_body(), LARGEST).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, error.to_string())),
@@ -228,7 +275,10 @@ async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response
         Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, format!("this is no review: {error}"))),
     };
     let answer = match (path.as_str(), review::asked(&path), ours::asked(&path)) {
-        ("/convert", ..) => review::convert(&review, &*answers.definitions),
+        ("/convert", ..) => match answers.definitions().await {
+            Some(definitions) => review::convert(&review, &*definitions),
+            None => return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, "this server is about to end")),
+        },
         (_, Some(asked), _) => review::admit(asked, &review),
         (_, _, Some(asked)) => ours::admit(&answers.door, asked, &review).await,
         _ => return Ok(plain(StatusCode::NOT_FOUND, format!("there is no webhook {path}"))),
@@ -238,6 +288,12 @@ async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response
         .headers_mut()
         .insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
     Ok(response)
+}
+
+fn plain(code: StatusCode, text: impl Into<String>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text.into())));
+    *response.status_mut() = code;
+    response
 }
 
 #[cfg(test)]
@@ -261,5 +317,17 @@ mod tests {
             "nothing to fill in at the end"
         );
         assert!(converted().contains(&"machines.cluster.x-k8s.io".to_owned()));
+    }
+
+    #[test]
+    fn nobody_is_asked_about_kinds_of_others() {
+        let endpoint = Endpoint::parse("https://h:1").unwrap();
+        let asks = Asks { endpoint: &endpoint, authority: "ca" };
+        let names = |core, ours| -> Vec<&str> {
+            configurations(About { core, ours }, asks).iter().map(|one| one.name).collect()
+        };
+        assert_eq!(names(true, true), [NAME, OUR_NAME, NAME, OUR_NAME]);
+        assert_eq!(names(true, false), [NAME, NAME]);
+        assert_eq!(names(false, true), [OUR_NAME, OUR_NAME]);
     }
 }

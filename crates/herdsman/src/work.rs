@@ -77,6 +77,8 @@ pub(crate) struct Parts {
     pub(crate) waits: Arc<controlplane::Waits>,
     /// Who runs Jobs.
     pub(crate) jobs: Jobs,
+    /// Which arguments distributions take.
+    pub(crate) releases: Arc<controlplane::Releases>,
 }
 
 /// What our own controllers do.
@@ -131,7 +133,11 @@ impl Work {
     }
 
     fn control_planes(&self) -> controlplane::Settings {
-        controlplane::Settings { waits: self.0.waits.clone(), ..controlplane::Settings::default() }
+        controlplane::Settings {
+            waits: self.0.waits.clone(),
+            releases: self.0.releases.clone(),
+            ..controlplane::Settings::default()
+        }
     }
 
     fn machines(&self) -> controllers::machine::Settings {

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-use tokio::sync::Notify;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::object::{Key, KindId, Object};
+use crate::waiters::{Event, Waiters};
 
 /// What an object can be found by, beside its name.
 pub type Indexer = fn(&Object) -> Vec<String>;
@@ -61,8 +59,7 @@ pub struct Cache {
     indexer: Indexer,
     state: RwLock<State>,
     progress: Mutex<Progress>,
-    /// Told when the progress changes. Unlike a watch channel it wakes those who wait in order: a seed replays.
-    advanced: Notify,
+    waiters: Waiters,
 }
 
 impl fmt::Debug for Cache {
@@ -73,7 +70,13 @@ impl fmt::Debug for Cache {
 
 impl Cache {
     pub(crate) fn new(kind: KindId, indexer: Indexer) -> Self {
-        Cache { kind, indexer, state: RwLock::default(), progress: Mutex::default(), advanced: Notify::new() }
+        Cache {
+            kind,
+            indexer,
+            state: RwLock::default(),
+            progress: Mutex::default(),
+            waiters: Waiters::default(),
+        }
     }
 
     /// Of which kind.
@@ -88,7 +91,7 @@ impl Cache {
 
     /// Waits until everything that there was has been seen once.
     pub async fn wait_synced(&self) {
-        self.wait_for(|| self.synced()).await;
+        self.wait_for(&Event::List, || self.synced()).await;
     }
 
     /// What keeps the cache from being current, if something does.
@@ -153,7 +156,7 @@ impl Cache {
 
     pub(crate) fn begin_list(&self) {
         self.write().list = Some(BTreeMap::new());
-        self.advance(|progress| progress.begun += 1);
+        self.lock_progress().begun += 1;
     }
 
     pub(crate) fn listed(&self, object: Arc<Object>) {
@@ -176,46 +179,53 @@ impl Cache {
             seen = seen.max(object.revision());
             self.put(&key, Some(object));
         }
-        self.advance(|progress| {
-            progress.seen = progress.seen.max(seen);
-            progress.listed = progress.begun;
-        });
+        let mut progress = self.lock_progress();
+        progress.seen = progress.seen.max(seen);
+        progress.listed = progress.begun;
+        drop(progress);
+        self.waiters.listed();
     }
 
     pub(crate) fn apply(&self, object: Arc<Object>) {
-        let revision = object.revision();
-        self.put(&object.key(), Some(object));
-        self.advance(|progress| progress.seen = progress.seen.max(revision));
+        let (key, revision) = (object.key(), object.revision());
+        self.put(&key, Some(object));
+        self.advance(revision, &key);
     }
 
     pub(crate) fn delete(&self, object: &Object) {
-        self.put(&object.key(), None);
-        let revision = object.revision();
-        self.advance(|progress| progress.seen = progress.seen.max(revision));
+        let key = object.key();
+        self.put(&key, None);
+        self.advance(object.revision(), &key);
     }
 
     pub(crate) fn troubled(&self, trouble: String) {
         self.write().trouble = Some(trouble);
     }
 
-    fn advance(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
-        self.advanced.notify_waiters();
+    /// A change of an object has been seen.
+    fn advance(&self, revision: u64, key: &Key) {
+        let mut progress = self.lock_progress();
+        progress.seen = progress.seen.max(revision);
+        let seen = progress.seen;
+        drop(progress);
+        self.waiters.seen(seen, key);
     }
 
     fn progress(&self) -> Progress {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.lock_progress()
     }
 
-    async fn wait_for(&self, so: impl Fn() -> bool) {
+    fn lock_progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn wait_for(&self, event: &Event, so: impl Fn() -> bool) {
         loop {
-            let mut advanced = pin!(self.advanced.notified());
-            // From here on no change is missed.
-            advanced.as_mut().enable();
+            let ticket = self.waiters.enter(event.clone());
             if so() {
                 return;
             }
-            advanced.await;
+            ticket.wake().await;
         }
     }
 
@@ -295,7 +305,14 @@ impl Expectation {
 
     /// Waits until the cache has seen it.
     pub async fn wait(&self) {
-        self.cache.wait_for(|| self.met()).await;
+        if self.met() {
+            return;
+        }
+        let event = match &self.what {
+            Awaited::Revision(revision) => Event::Revision(*revision),
+            Awaited::Deletion(key, _) => Event::Change(key.clone()),
+        };
+        self.cache.wait_for(&event, || self.met()).await;
     }
 }
 

@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use kube::core::DynamicObject;
+use futures_util::{Stream, StreamExt as _};
+use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -38,6 +38,8 @@ struct Shared {
 #[derive(Default)]
 struct Running {
     caches: BTreeMap<KindId, Arc<Cache>>,
+    /// Those of metadata alone, by what is looked for.
+    metadata: BTreeMap<(KindId, &'static str), Arc<Cache>>,
     /// The watches end with the caches.
     watches: JoinSet<()>,
 }
@@ -77,6 +79,23 @@ impl Caches {
         self.start(kind, false, trim)
     }
 
+    /// A cache of metadata alone, of the objects of a namespaced kind that a label selector takes: for kinds whose objects
+    /// are large, or nobody's business.
+    pub fn metadata_of(&self, kind: &KindId, labels: &'static str) -> Arc<Cache> {
+        let mut running = self.lock();
+        if let Some(cache) = running.metadata.get(&(kind.clone(), labels)) {
+            return cache.clone();
+        }
+        let cache = Arc::new(Cache::new(kind.clone(), self.shared.indexer));
+        running.metadata.insert((kind.clone(), labels), cache.clone());
+        let wanted = watcher::Config::default().labels(labels);
+        let api: Api<PartialObjectMeta<DynamicObject>> = self.api(kind, true);
+        let events = kube::runtime::watcher(api, wanted);
+        let events = events.map(|event| event.map(|event| mapped(event, without_data)));
+        running.watches.spawn(follow(events, cache.clone(), trim, self.shared.try_again.clone()));
+        cache
+    }
+
     /// A kind may have come into being: watches that wait for one try again at once.
     pub fn kinds_changed(&self) {
         self.shared.try_again.notify_waiters();
@@ -89,15 +108,22 @@ impl Caches {
         }
         let cache = Arc::new(Cache::new(kind.clone(), self.shared.indexer));
         running.caches.insert(kind.clone(), cache.clone());
-        let api = match &self.shared.namespace {
+        let api: Api<DynamicObject> = self.api(kind, namespaced);
+        let events = kube::runtime::watcher(api, watcher::Config::default());
+        running.watches.spawn(follow(events, cache.clone(), trim, self.shared.try_again.clone()));
+        cache
+    }
+
+    fn api<K>(&self, kind: &KindId, namespaced: bool) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
+        match &self.shared.namespace {
             Some(namespace) if namespaced => {
                 Api::namespaced_with(self.shared.client.clone(), namespace, &kind.resource())
             }
             _ => Api::all_with(self.shared.client.clone(), &kind.resource()),
-        };
-        let (fed, again) = (cache.clone(), self.shared.try_again.clone());
-        running.watches.spawn(follow(api, fed, trim, again));
-        cache
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Running> {
@@ -106,8 +132,13 @@ impl Caches {
 }
 
 /// Feeds a cache from a watch, for ever.
-async fn follow(api: Api<DynamicObject>, cache: Arc<Cache>, trim: fn(&mut Value), again: Arc<Notify>) {
-    let mut events = pin!(kube::runtime::watcher(api, watcher::Config::default()));
+async fn follow(
+    events: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
+    cache: Arc<Cache>,
+    trim: fn(&mut Value),
+    again: Arc<Notify>,
+) {
+    let mut events = pin!(events);
     let mut wait = FIRST_WAIT;
     while let Some(event) = events.next().await {
         match event {
@@ -126,6 +157,20 @@ async fn follow(api: Api<DynamicObject>, cache: Arc<Cache>, trim: fn(&mut Value)
             Ok(event) => feed(&cache, event, trim),
         }
         wait = FIRST_WAIT;
+    }
+}
+
+fn without_data(object: PartialObjectMeta<DynamicObject>) -> DynamicObject {
+    DynamicObject { types: object.types, metadata: object.metadata, data: Value::Object(Default::default()) }
+}
+
+fn mapped<A, B>(event: Event<A>, map: impl FnOnce(A) -> B) -> Event<B> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(map(object)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(map(object)),
+        Event::Delete(object) => Event::Delete(map(object)),
     }
 }
 

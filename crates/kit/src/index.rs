@@ -5,12 +5,13 @@ use api::catalogue::{annotations, labels};
 use serde_json::{Value, json};
 
 /// Where references to providers' objects stand, in all kinds of ours.
-const REFERENCES: [&str; 5] = [
+const REFERENCES: [&str; 6] = [
     "/spec/infrastructureRef",
     "/spec/controlPlaneRef",
     "/spec/bootstrap/configRef",
     "/spec/template/spec/infrastructureRef",
     "/spec/template/spec/bootstrap/configRef",
+    "/spec/remediation/templateRef",
 ];
 
 /// The kind of CustomResourceDefinitions.
@@ -76,7 +77,10 @@ pub fn entries(object: &Object) -> Vec<String> {
     for pointer in REFERENCES {
         let Some(found) = document.pointer(pointer) else { continue };
         let part = |field: &str| text(&found[field]);
-        if let (Some(group), Some(kind), Some(name)) = (part("apiGroup"), part("kind"), part("name")) {
+        // A health check's reference has a version, too.
+        let group = part("apiGroup")
+            .or_else(|| Some(part("apiVersion")?.split_once('/').map_or("", |(group, _)| group).to_owned()));
+        if let (Some(group), Some(kind), Some(name)) = (group, part("kind"), part("name")) {
             entries.push(reference(namespace, &group, &kind, &name));
             entries.push(reference_kind(&group, &kind));
         }
@@ -134,6 +138,18 @@ mod tests {
                 reference("n", "b", "FooConfig", "m"),
                 reference_kind("b", "FooConfig"),
             ]
+        );
+    }
+
+    #[test]
+    fn health_checks_refer_with_a_version() {
+        let template = json!({"apiVersion": "i/v1", "kind": "FooTemplate", "name": "t"});
+        let check =
+            json!({"metadata": {"namespace": "n"}, "spec": {"remediation": {"templateRef": template}}});
+        let object = Object::from_document(check).unwrap();
+        assert_eq!(
+            entries(&object),
+            [reference("n", "i", "FooTemplate", "t"), reference_kind("i", "FooTemplate")]
         );
     }
 

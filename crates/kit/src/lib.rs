@@ -30,6 +30,7 @@ pub mod owners;
 pub mod queue;
 pub mod runner;
 pub mod subject;
+mod waiters;
 pub mod write;
 
 pub use cache::{Cache, Change, Expectation, Indexer};

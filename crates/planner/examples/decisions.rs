@@ -75,6 +75,7 @@ fn read(raw: &Raw, index: usize) -> Machine {
             kubelet_version: VERSION.into(),
             addresses: vec![Address { kind: "InternalIP".into(), address }],
             ready: Some(true),
+            lost: false,
             ..Node::default()
         }),
         plan: PlanView::read(raw.labels.clone(), raw.annotations.clone(), &raw.data),

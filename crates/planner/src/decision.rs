@@ -149,6 +149,8 @@ pub struct Status {
     pub spec_applied: bool,
     /// The epoch to store, if it changes.
     pub epoch: Option<Epoch>,
+    /// The Beacon is to be taken before plans are written (true), or given back (false).
+    pub beacon: Option<bool>,
     /// The Cluster API Cluster has to be unpaused, so that it can go.
     pub unpause: bool,
     /// The Cluster API Cluster's condition `ControlPlaneInitialized` becomes false.

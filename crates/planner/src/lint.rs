@@ -16,7 +16,7 @@ use crate::decision::{Decision, PlanWrite, Release, Why};
 use crate::drain;
 use crate::election::{is_bootstrapped, may_have_started};
 use crate::impact::Impact;
-use crate::members::{Members, is_healthy, is_voter, quorum};
+use crate::members::{Members, is_healthy, is_member_well, is_voter, quorum};
 use crate::snapshot::{Cluster, Machine, MachineName, Snapshot};
 use crate::tier::Tier;
 
@@ -118,7 +118,7 @@ fn quorums(snapshot: &Snapshot, decision: &Decision, found: &mut Findings) {
         .map(|release| release.machine().clone())
         .collect();
     let restarted: Vec<_> = disturbing(snapshot, decision)
-        .filter(|(_, machine)| is_voter(machine) && is_healthy(machine))
+        .filter(|(_, machine)| is_voter(machine) && is_member_well(machine))
         .map(|(name, _)| name.clone())
         .collect();
     let voters: Vec<_> = disturbing(snapshot, decision).filter(|(_, machine)| is_voter(machine)).collect();

@@ -1,7 +1,8 @@
 //! The etcd members of a cluster, and what may be done to them.
 //!
-//! A voter is an etcd machine that has run its plan or told its address, and whose member was not removed. A healthy
-//! one is not about to apply a plan, all its probes are well, and its node is not known to be unready.
+//! A voter is an etcd machine that has run its plan or told its address, and whose member was not removed. Its member is well if
+//! no plan is on its way that may restart it, etcd's own probe is well, and somebody hears of its node. Whatever else is wrong with
+//! the machine (its network, its kubelet) costs etcd nothing.
 
 use std::sync::Arc;
 
@@ -12,8 +13,10 @@ use plan::orchestrator::{Health, Progress};
 use crate::snapshot::{Machine, MachineName, MemberRemoval, Snapshot};
 use crate::tier::PATIENCE;
 
-/// Probes that fail with the member itself; K3s has it in one process with its API server.
-const OF_ETCD: [&str; 2] = ["etcd", "kube-apiserver"];
+/// The probe of etcd itself.
+const ETCD: &str = "etcd";
+/// What tells of etcd where it has no probe of its own: K3s has it in one process with its API server.
+const API_SERVER: &str = "kube-apiserver";
 
 /// Members of which more than half must be up.
 pub(crate) fn quorum(members: usize) -> usize {
@@ -26,33 +29,43 @@ pub(crate) fn is_voter(machine: &Machine) -> bool {
     machine.roles().etcd && joined && !removed
 }
 
+/// A plan that failed may have left everything as it was: probes tell. One that is on its way may restart anything.
+fn is_at_rest(machine: &Machine) -> bool {
+    !matches!(machine.plan.progress, Progress::NoPlan | Progress::Pending | Progress::InProgress)
+}
+
+/// Whether everything on a machine is well.
 pub(crate) fn is_healthy(machine: &Machine) -> bool {
     let unready = match &machine.node {
         Some(node) => node.ready == Some(false),
         // Whoever goes and never was a node is not heard of any more: its probes are old.
         None => machine.is_deleting(),
     };
-    // A plan that failed may have left everything as it was: probes tell. One that is on its way may restart anything.
-    let at_rest =
-        !matches!(machine.plan.progress, Progress::NoPlan | Progress::Pending | Progress::InProgress);
-    at_rest && machine.plan.health == Health::Healthy && !unready
+    is_at_rest(machine) && machine.plan.health == Health::Healthy && !unready
 }
 
-/// Whether its member may be voting, as far as its probes tell: another one may be what fails.
+/// Whether its member is well: what is not etcd's does not count.
+pub(crate) fn is_member_well(machine: &Machine) -> bool {
+    let lost = machine.node.as_ref().map_or(machine.is_deleting(), |node| node.lost);
+    is_at_rest(machine) && may_vote(machine) && !lost
+}
+
+/// Whether its member may be voting, as far as etcd's own probe tells: another one may be what fails.
 fn may_vote(machine: &Machine) -> bool {
-    match &machine.plan.health {
-        Health::Healthy => true,
-        Health::Unhealthy(failing) => !failing.iter().any(|probe| OF_ETCD.contains(&probe.as_str())),
-        Health::Unknown => false,
-    }
+    let Health::Unhealthy(failing) = &machine.plan.health else {
+        return machine.plan.health == Health::Healthy;
+    };
+    let delivered = machine.plan.delivered.as_ref();
+    let has_own = delivered.is_some_and(|document| document.plan().probes.contains_key(ETCD));
+    let of_etcd = if has_own { ETCD } else { API_SERVER };
+    !failing.iter().any(|probe| probe == of_etcd)
 }
 
 /// Whether its member surely votes. A machine that is dead had healthy probes when it was last heard of; one whose agent tells
 /// of failing ones lives.
 fn votes(machine: &Machine) -> bool {
-    let on_its_way =
-        matches!(machine.plan.progress, Progress::NoPlan | Progress::Pending | Progress::InProgress);
-    is_healthy(machine) || (!on_its_way && machine.plan.health != Health::Healthy && may_vote(machine))
+    let tells = machine.plan.health != Health::Healthy;
+    is_member_well(machine) || (is_at_rest(machine) && tells && may_vote(machine))
 }
 
 /// A plan is on its way; one that nobody takes for long is not.
@@ -103,15 +116,15 @@ impl Members {
         self.voters.len()
     }
 
-    /// Healthy voters beside one, and beside others that are spoken for.
+    /// Voters that are well beside one, and beside others that are spoken for.
     pub(crate) fn healthy_beside(&self, name: &MachineName, taken: &[MachineName]) -> usize {
         let beside = self.voters.iter().filter(|(other, _)| other != name && !taken.contains(other));
-        beside.filter(|(_, machine)| is_healthy(machine)).count()
+        beside.filter(|(_, machine)| is_member_well(machine)).count()
     }
 
-    /// Healthy voters.
+    /// Voters that are well.
     pub(crate) fn healthy(&self) -> usize {
-        self.voters.iter().filter(|(_, machine)| is_healthy(machine)).count()
+        self.voters.iter().filter(|(_, machine)| is_member_well(machine)).count()
     }
 
     /// Whether a machine may be disturbed on purpose while those in `taken` are: one member at a time, and the others must
@@ -126,7 +139,7 @@ impl Members {
         }
         let count = self.count();
         let needed = quorum(count).min(count - 1);
-        if is_healthy(machine) {
+        if is_member_well(machine) {
             return !self.joining && !self.removing && self.healthy_beside(name, taken) >= needed;
         }
         let voting = self.voters.iter().filter(|(other, machine)| other != name && votes(machine)).count();

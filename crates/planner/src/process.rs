@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 1 | the version can be read | wait |
 //! | 2 | the Cluster API Cluster is there, and neither it nor the control plane is going | wait; let machines go |
-//! | 3 | the infrastructure is provisioned | wait |
+//! | 3 | the infrastructure is provisioned, and nobody else writes plans | wait |
 //! | 4 | join URLs are written down | |
 //! | 5 | every role has a machine | wait; perhaps uninitialize |
 //! | 6 | the tokens are there | wait |
@@ -26,7 +26,7 @@ use crate::impact::installer_image;
 use crate::join::Joins;
 use crate::members::Members;
 use crate::memo::Memo;
-use crate::snapshot::{CapiCluster, Machine, MachineName, Snapshot};
+use crate::snapshot::{Beacon, CapiCluster, Machine, MachineName, Snapshot};
 use crate::tier::{Entry, Pass, Tier, Verdict};
 use crate::version::Version;
 use crate::wait::{Code, Wait};
@@ -45,9 +45,20 @@ pub fn decide_with(snapshot: &Snapshot, memo: &mut Memo) -> Decision {
     let mut decision = Decision::default();
     let outcome = process(snapshot, memo, &mut decision);
     conclude(snapshot, outcome, &mut decision);
+    decision.status.beacon = beacon(snapshot, &decision);
     memo.retain(&snapshot.machines);
     let violations = lint::lint(snapshot, &decision);
     if violations.is_empty() { decision } else { refuse(violations) }
+}
+
+/// Whoever is about to write plans takes the Beacon first, and gives it back when all is as it should be.
+fn beacon(snapshot: &Snapshot, decision: &Decision) -> Option<bool> {
+    let writes = !decision.writes.is_empty() || !decision.marks.is_empty() || !decision.cancels.is_empty();
+    match snapshot.state.beacon {
+        Beacon::Free if writes => Some(true),
+        Beacon::Ours if decision.waits.is_empty() && !writes => Some(false),
+        _ => None,
+    }
 }
 
 /// Nothing is done that breaks a rule.
@@ -80,6 +91,10 @@ fn process(snapshot: &Snapshot, memo: &mut Memo, decision: &mut Decision) -> Out
         Ok(capi) => capi,
         Err(outcome) => return outcome,
     };
+    if let Beacon::Held(owner) = &snapshot.state.beacon {
+        let message = format!("waiting for {owner} to give back the plans of the machines");
+        return Outcome::Waits(Wait::cluster(Code::BeaconHeld, message));
+    }
     let joins = Joins::of(version.runtime(), snapshot);
     write_join_urls(snapshot, &joins, decision);
     if let Some(wait) = roles(snapshot, decision) {
@@ -178,6 +193,10 @@ fn roles(snapshot: &Snapshot, decision: &mut Decision) -> Option<Wait> {
         return Some(Wait::cluster(Code::Uninitializing, format!("uninitializing rkecontrolplane {place}")));
     }
     decision.status.uninitialize_capi = true;
+    if snapshot.state.capi.is_some_and(|capi| capi.control_plane_initialized) {
+        let place = format!("{}/{}", snapshot.cluster.namespace, snapshot.cluster.spec.cluster_name);
+        return Some(Wait::cluster(Code::Uninitializing, format!("uninitializing CAPI cluster: {place}")));
+    }
     decision.releases = removal::all(snapshot, "no etcd machine is wanted any more");
     Some(if going {
         Wait::cluster(Code::EtcdMachinesDeleting, "waiting for all etcd machines to be deleted")

@@ -3,11 +3,11 @@
 //! A built-in table by minor version, or a file in the format of Rancher's release metadata (`data.json`), which counts
 //! by exact version. What neither knows passes to the distribution, with a warning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use crate::version::{Runtime, Version};
+use crate::version::Version;
 
 /// What kind of value an argument takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,19 @@ impl Releases {
         if exact.is_empty() { Err(Error::Empty) } else { Ok(Releases { exact }) }
     }
 
+    /// The versions that a file told of; none without a file.
+    pub fn versions(&self) -> Option<BTreeSet<String>> {
+        (!self.exact.is_empty()).then(|| self.exact.keys().cloned().collect())
+    }
+
+    /// Names of all arguments that are known of a version.
+    pub fn arguments(&self, version: &Version) -> BTreeSet<String> {
+        match self.exact.get(version.as_str()) {
+            Some(arguments) => arguments.keys().cloned().collect(),
+            None => table(version).flat_map(|(_, names)| names.map(str::to_owned)).collect(),
+        }
+    }
+
     /// What is known of an argument in a version.
     pub fn argument(&self, version: &Version, name: &str) -> Option<Argument> {
         match self.exact.get(version.as_str()) {
@@ -124,20 +137,19 @@ fn argument_type(word: &str) -> ArgumentType {
 const TABLE: &str = include_str!("release/arguments.txt");
 
 fn built_in(version: &Version, name: &str) -> Option<Argument> {
-    let runtime = match version.runtime() {
-        Runtime::K3s => "k3s",
-        Runtime::Rke2 => "rke2",
-    };
-    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(|line| row(line, runtime, version.minor(), name)).next()
+    table(version).find_map(|(argument, mut names)| names.any(|found| found == name).then_some(argument))
 }
 
-fn row(line: &str, runtime: &str, minor: u32, name: &str) -> Option<Argument> {
-    let mut words = line.split_ascii_whitespace();
-    let (of, side, type_, since) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let fits = (of == "*" || of == runtime) && since.parse::<u32>().is_ok_and(|since| since <= minor);
-    let found = fits && words.any(|word| word == name);
-    found.then(|| Argument { type_: argument_type(type_), on_agents: side == "agent" })
+/// The lines of the table that hold for a version: what they say, and of which arguments.
+fn table(version: &Version) -> impl Iterator<Item = (Argument, impl Iterator<Item = &'static str>)> {
+    let (runtime, minor) = (version.runtime().as_str(), version.minor());
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(move |line| {
+        let mut words = line.split_ascii_whitespace();
+        let (of, side, type_, since) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let fits = (of == "*" || of == runtime) && since.parse::<u32>().is_ok_and(|since| since <= minor);
+        fits.then(|| (Argument { type_: argument_type(type_), on_agents: side == "agent" }, words))
+    })
 }
 
 #[cfg(test)]
@@ -187,5 +199,9 @@ mod tests {
         assert_eq!(releases.argument(&listed, "tls-san"), None, "the file replaces the table");
         assert!(releases.argument(&"v1.31.0+k3s1".parse().unwrap(), "tls-san").is_some(), "not listed");
         assert!(Releases::parse(b"{}").is_err() && Releases::parse(b"[").is_err());
+        assert_eq!(releases.arguments(&listed), ["debug", "new-one"].map(String::from).into());
+        assert_eq!(releases.versions(), Some(["v1.30.5+k3s1".to_owned()].into()));
+        let table = Releases::default();
+        assert!(table.versions().is_none() && table.arguments(&listed).contains("flannel-backend"));
     }
 }

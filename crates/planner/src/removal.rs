@@ -12,7 +12,7 @@ use plan::orchestrator::Progress;
 use crate::decision::Release;
 use crate::election::is_bootstrapped;
 use crate::join::Joins;
-use crate::members::{Members, is_healthy, is_voter, quorum};
+use crate::members::{Members, is_member_well, is_voter, quorum};
 use crate::snapshot::{Machine, MachineName, MemberRemoval, Snapshot};
 use crate::tier::PATIENCE;
 use crate::wait::{Code, Wait};
@@ -107,7 +107,7 @@ fn step(
     }
     // Who joined through a machine that is down gains nothing from it any more, and could not restart for lack of
     // members: it is pointed elsewhere afterwards.
-    if let Some(joined) = joined_to(snapshot, joins, name).filter(|_| is_healthy(machine)) {
+    if let Some(joined) = joined_to(snapshot, joins, name).filter(|_| is_member_well(machine)) {
         let message = format!("waiting for machines joined to this one to be pointed elsewhere: {joined}");
         return wait(Code::RemovalRepointing, message);
     }

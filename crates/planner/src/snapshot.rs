@@ -83,6 +83,8 @@ pub struct Cluster {
     pub settings: Settings,
     /// What goes into the cluster to dial back; none leaves it out.
     pub agent: Option<ClusterAgent>,
+    /// Secrets have to reach the cluster before all else: until then only what dials back goes into it.
+    pub pre_bootstrap: bool,
     /// Secrets that the spec refers to, under the names that it uses (`namespace:name` for other namespaces), and the
     /// user's own certificate authorities.
     pub secrets: BTreeMap<String, Object>,
@@ -186,6 +188,8 @@ pub struct State {
     pub deleting: bool,
     /// The control plane bears the annotation that pauses it.
     pub paused: bool,
+    /// Who may write plans at the moment, by the cluster's Beacon.
+    pub beacon: Beacon,
     /// The label `rke.cattle.io/init-node-machine-id`, or empty.
     pub designated_init: String,
     /// `status.initialization.controlPlaneInitialized`.
@@ -208,6 +212,20 @@ pub struct State {
     pub operations: BTreeSet<Operation>,
 }
 
+/// The lock on a cluster's plans.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Beacon {
+    /// There is none: nobody else asks for it.
+    #[default]
+    Absent,
+    /// Nobody has it.
+    Free,
+    /// It is ours.
+    Ours,
+    /// Somebody else has it, under this name.
+    Held(String),
+}
+
 /// What the control plane's owner says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CapiCluster {
@@ -217,6 +235,8 @@ pub struct CapiCluster {
     pub paused: bool,
     /// It is being deleted.
     pub deleting: bool,
+    /// Its condition `ControlPlaneInitialized` is true.
+    pub control_plane_initialized: bool,
 }
 
 /// Operations, in the order in which they have their turn.
@@ -335,6 +355,8 @@ pub struct Node {
     pub addresses: Vec<Address>,
     /// What the node's condition `Ready` says; none while not known.
     pub ready: Option<bool>,
+    /// Nobody hears of its kubelet any more: the condition is `Unknown`.
+    pub lost: bool,
     /// How far the removal of its etcd member is.
     pub removal: MemberRemoval,
 }

@@ -359,6 +359,10 @@ impl Pass<'_> {
                 return Standing::Fails(Wait::machine(Code::ProviderIdMismatch, name, message));
             }
         }
+        if machine.roles().control_plane && self.snapshot.cluster.pre_bootstrap {
+            let message = "waiting for cluster pre-bootstrap to complete";
+            return Standing::Waits(Wait::machine(Code::PreBootstrap, name, message));
+        }
         if machine.roles().control_plane && !state.agent_connected {
             let wait =
                 Wait::machine(Code::ClusterAgentDisconnected, name, "waiting for cluster agent to connect");

@@ -50,6 +50,7 @@ codes! {
     TokensMissing "cluster-tokens-missing" "The Secret with the join tokens is being made." "Nothing: the next pass goes on.";
     TokensLost "cluster-tokens-lost" "The Secret with the join tokens is gone although machines have plans." "Restore the Secret <control plane>-rke-state from a backup: snapshots can only be restored with its tokens.";
     OperationUnsupported "operation-unsupported" "The spec asks for an operation that this version does not do." "Take the request out of the spec, or update Herdsman.";
+    BeaconHeld "beacon-held" "Somebody else writes the machines' plans at the moment." "Wait until the operation that the Beacon's status.owner names is over. If whoever took it is gone, empty status.owner.";
     Paused "paused" "The cluster is paused." "Unset spec.paused of the Cluster, or the annotation cluster.x-k8s.io/paused of the control plane.";
     EtcdPlaneReplaced "etcd-plane-replaced" "Every etcd member is gone and new machines took their place." "Restore the cluster from an etcd snapshot.";
     InitNodeMissing "init-node-missing" "No machine can start the cluster yet." "Wait until an etcd machine's infrastructure is ready; look at its infrastructure machine.";
@@ -63,7 +64,6 @@ codes! {
     TierUncordoning "tier-uncordoning" "Machines of a tier take pods again." "Look at post-drain hooks of the named nodes.";
     TierFailing "tier-failing" "Machines of a tier fail; other tiers go on." "Look at the conditions of the named machines.";
     TierNonReady "tier-non-ready" "Machines of a tier are not ready; other tiers go on." "Look at the conditions of the named machines.";
-    TierEmpty "tier-empty" "A tier that is needed has no machine." "Add a machine with that role.";
     Refused "decision-refused" "The planner's own check refused its decision; nothing is done." "Report it: this is a defect of Herdsman. Nothing was written.";
     MachineInfrastructure "machine-infrastructure" "The machine's infrastructure is not ready." "Look at the infrastructure machine and its provider.";
     PlanAbsent "plan-absent" "The machine has no plan yet; others come first." "Look at the tiers before this machine's.";
@@ -74,6 +74,7 @@ codes! {
     NodeDraining "node-draining" "The node is being drained." "Look at pods that cannot be evicted, at drain hooks, and at the annotation rke.cattle.io/drain-error of the plan Secret.";
     NodeUncordoning "node-uncordoning" "The node is to take pods again." "Look at post-drain hooks and at the connection to the cluster.";
     KubeletVersion "kubelet-version" "The kubelet still reports another version." "On the machine: did the distribution's unit restart?";
+    PreBootstrap "pre-bootstrap" "Secrets that must be in the cluster before its network are being copied." "Is the cluster's agent connected? Look at the Secrets with the annotation provisioning.cattle.io/sync-bootstrap.";
     ClusterAgentDisconnected "cluster-agent-disconnected" "The cluster's agent is not connected." "In the cluster: kubectl -n cattle-system logs deploy/cattle-cluster-agent.";
     DriverConfigMissing "driver-config-missing" "The driver has not saved what it knows of the server." "Look at the provisioning Job of the infrastructure machine.";
     ProviderIdMismatch "provider-id-mismatch" "The node's providerID is not that of its infrastructure machine." "Fix the cloud provider's settings, or replace the machine: a node's providerID cannot change.";

@@ -51,7 +51,10 @@ fn figures(clusters: u32, fleet: &Measured, few: &Measured, many: &Measured) -> 
     Ok(vec![
         figure("fleet_running_each", get(fleet, "running")? * 1000.0 / each, "ms/cluster", 600.0),
         figure("fleet_memory_each", get(fleet, "memory")? * 1024.0 / each, "KiB/cluster", 500.0),
-        // From its set's scale-up until it runs, beside the three objects that are made: those of its owners included.
+        // One machine from its set's scale-up until it runs, beside the three objects that are made: all that we write, to its
+        // cluster's node as well.
+        figure("machine_alone_writes", get(few, "writes_alone")?, "writes", 4.0),
+        // Nine more, and a great many, until all is told of them: what their owners tell included.
         figure("machine_writes", get(few, "writes_up_each")?, "writes", 4.0),
         figure("machine_writes_in_a_large_cluster", get(many, "writes_up_each")?, "writes", 4.0),
         figure("machine_cost_growth", get(many, "processor_each")? / get(few, "processor_each")?, "x", 1.3),
@@ -67,7 +70,7 @@ mod tests {
         assert_eq!(measurement("memory 4.25 MB").unwrap(), ("memory".to_owned(), 4.25));
         assert!(measurement("memory much").is_err());
         let measured = |value: f64| -> Measured {
-            ["running", "memory", "writes_up_each", "processor_each"]
+            ["running", "memory", "writes_alone", "writes_up_each", "processor_each"]
                 .map(|name| (name.to_owned(), value))
                 .into()
         };

@@ -95,6 +95,11 @@ pub fn kubeconfig_secret(cluster: &str) -> String {
     format!("{cluster}-kubeconfig")
 }
 
+/// The cluster whose kubeconfig a Secret of this name would be.
+pub fn cluster_of_kubeconfig(secret: &str) -> Option<&str> {
+    secret.strip_suffix("-kubeconfig").filter(|cluster| !cluster.is_empty())
+}
+
 /// The Secret with a cluster's pod security configuration.
 pub fn pod_security_secret(cluster: &str) -> String {
     format!("{cluster}-admission-configuration-psact")
@@ -224,6 +229,8 @@ pub const TLS_ADDITIONAL_SECRET: &str = "tls-additional";
 
 /// The downstream Deployment that dials back.
 pub const CLUSTER_AGENT: &str = "cattle-cluster-agent";
+/// The same before a cluster has a network of its own.
+pub const CLUSTER_AGENT_BOOTSTRAP: &str = "cattle-cluster-agent-bootstrap";
 
 /// What a cluster's id has before it as a key of the aggregation tunnel, and a registration token as its credential.
 pub const AGGREGATION_PREFIX: &str = "stv-cluster-";

@@ -163,6 +163,8 @@ fn objects_of_a_cluster() {
     assert_eq!(cluster_state_secret("prod"), "prod-rke-state");
     assert_eq!(cluster_state_secret(CLUSTER), format!("{CLUSTER}-r-b6bdc"));
     assert_eq!(kubeconfig_secret("prod"), "prod-kubeconfig");
+    assert_eq!(cluster_of_kubeconfig("prod-kubeconfig"), Some("prod"));
+    assert_eq!((cluster_of_kubeconfig("prod-ca"), cluster_of_kubeconfig("-kubeconfig")), (None, None));
     assert_eq!(pod_security_secret("prod"), "prod-admission-configuration-psact");
     assert_eq!(owner_binding("c-m-w2bfx9xq", "fleet-default"), "c-m-w2bfx9xq-fleet-default-owner");
     assert_eq!(

@@ -18,6 +18,7 @@ use tokio::task::JoinError;
 
 use super::gather::{Sender, gather};
 use super::patience::{Patient, Tracked};
+use super::quota::Callers;
 use super::streams::{Running, Streams, apart, streams};
 use super::{Certificates, Front, Settings};
 use crate::audit::Peer;
@@ -110,9 +111,10 @@ where
 {
     let this = front.clone();
     let activity = Arc::<Activity>::default();
-    let of_requests = activity.clone();
+    let (of_requests, callers) = (activity.clone(), Callers::default());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(certificates.clone());
+        request.extensions_mut().insert(callers.clone());
         if let Some(peer) = peer {
             request.extensions_mut().insert(Peer(peer));
         }

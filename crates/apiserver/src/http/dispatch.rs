@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::incoming::{Content, Expected, Incoming};
 use super::metrics::{self, Labels};
 use super::negotiated::{self, Wanted};
+use super::quota::Callers;
 use super::response::{self, AUDIT_ID, header};
 use super::stream::Watcher;
 use super::{Api, Body, Certificates, audit, fairness, incoming, version};
@@ -159,6 +160,9 @@ impl Api {
         }
         let inside = parts.extensions.get::<User>().is_some();
         let (authenticated, target) = (asked.user?, asked.target?);
+        if !is_health(&target) {
+            self.connected(parts, &authenticated)?;
+        }
         let user = self.0.auth.impersonate(authenticated.clone(), &parts.headers)?;
         let mut seat = match inside || is_health(&target) {
             true => None,
@@ -174,6 +178,20 @@ impl Api {
             seat.moved(sent.min(Limits::REQUEST.bytes as u64) + answered);
         }
         answer
+    }
+
+    /// Counts the connection of a request for who asks.
+    ///
+    /// # Errors
+    /// 429 if they have too many of them.
+    fn connected(&self, parts: &Parts, user: &User) -> Result<(), Status> {
+        match parts.extensions.get::<Callers>() {
+            Some(callers) if !callers.admit(&user.name, &self.0.connections) => {
+                let message = format!("User {:?} has too many connections, please close some.", user.name);
+                Err(Status { message, ..fairness::too_many() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// How many seats a request takes: one, and more for a list of many objects or a large body.

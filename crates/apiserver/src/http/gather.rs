@@ -55,15 +55,21 @@ impl<S: AsyncWrite + Unpin> Shared<S> {
                 written => self.sent += written,
             }
         }
-        // Most connections are idle most of the time: they keep nothing.
-        self.gathered = Vec::new();
+        self.gathered.clear();
         self.sent = 0;
         Poll::Ready(Ok(()))
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write_out(context))?;
+        // Most connections are idle most of the time: they keep nothing.
+        self.gathered = Vec::new();
         Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// Makes room for more.
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.gathered.len() < MOST { Poll::Ready(Ok(())) } else { self.poll_write_out(context) }
     }
 }
 
@@ -92,11 +98,25 @@ impl<S: AsyncWrite + Unpin> Sender<Patient<S>> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut shared = lock(&self.0);
-        if shared.gathered.len() >= MOST {
-            ready!(shared.poll_write_out(context))?;
-        }
+        ready!(shared.poll_room(context))?;
         shared.gathered.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
+    }
+
+    /// The head of a frame and what is in it come as two slices.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut shared = lock(&self.0);
+        ready!(shared.poll_room(context))?;
+        slices.iter().for_each(|slice| shared.gathered.extend_from_slice(slice));
+        Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -155,12 +175,13 @@ mod tests {
                 stream.write_all(&piece).await.unwrap();
                 assert!(lock(&sender.0).gathered.len() < MOST + piece.len());
             }
+            stream.write_vectored(&[io::IoSlice::new(&[7]), io::IoSlice::new(&[7; 15])]).await.unwrap();
             stream.shutdown().await.unwrap();
         };
         let mut received = Vec::new();
         let reader = far.read_to_end(&mut received);
         let ((), read) = tokio::join!(writer, reader);
-        assert_eq!(read.unwrap(), 100 * piece.len());
+        assert_eq!(read.unwrap(), 100 * piece.len() + 16);
         assert!(received.iter().all(|byte| *byte == 7));
     }
 }

@@ -47,9 +47,41 @@ impl<K: Ord> Drop for Held<K> {
     }
 }
 
+/// Who has asked over a connection, as an extension of its requests: it counts as one of each of them until it ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Callers(Arc<Mutex<BTreeMap<String, Held<String>>>>);
+
+impl Callers {
+    /// Counts the connection for a user, once. False if it would be one too many of theirs.
+    pub(super) fn admit(&self, user: &str, quota: &Quota<String>) -> bool {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.contains_key(user) {
+            return true;
+        }
+        match quota.take(&user.to_owned()) {
+            Some(one) => held.insert(user.to_owned(), one).is_none(),
+            None => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_counts_once_for_each_who_asks_over_it() {
+        let quota = Quota::new(usize::MAX, 2);
+        let connections: Vec<Callers> = (0..3).map(|_| Callers::default()).collect();
+        let admitted = |connection: usize, user: &str| connections[connection].admit(user, &quota);
+        assert_eq!([0, 0, 1, 2, 1].map(|number| admitted(number, "a")), [true, true, true, false, true]);
+        // Others may ask over the same one.
+        assert!(admitted(2, "b"));
+        // When one ends, there is room for another.
+        let mut connections = connections;
+        connections.remove(0);
+        assert!(connections[1].admit("a", &quota));
+    }
 
     #[test]
     fn each_and_all_have_their_most_and_give_it_back() {

@@ -12,6 +12,8 @@ pub struct Settings {
     pub connections: usize,
     /// Connections at once from one address: a proxy or a whole network may be behind it.
     pub connections_per_address: usize,
+    /// Connections at once over which one user asks.
+    pub connections_per_user: usize,
     /// Watches at once.
     pub watches: usize,
     /// Watches at once of one user.
@@ -42,6 +44,7 @@ impl Default for Settings {
         Settings {
             connections: 10_000,
             connections_per_address: 4_000,
+            connections_per_user: 2_000,
             watches: 40_000,
             watches_per_user: 10_000,
             idle: Duration::from_secs(90),

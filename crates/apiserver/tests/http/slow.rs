@@ -224,6 +224,47 @@ async fn nobody_has_more_watches_than_granted() {
 }
 
 #[tokio::test]
+async fn nobody_has_more_connections_than_granted() {
+    let settings = Settings { connections_per_user: 2, ..Settings::default() };
+    let api = api_of(Options::default(), settings, |server| server).await;
+    grant_everything(&api).await;
+    let mut open: Vec<_> = (0..4).map(|_| connect(&api)).collect();
+    for (connection, user, path, code) in [
+        (0, "ann", MAPS, "200"),
+        (0, "ann", MAPS, "200"),
+        (1, "ann", MAPS, "200"),
+        (2, "ann", MAPS, "429"),
+        // Others may ask over it, and how the server is may be asked by all.
+        (2, "ben", MAPS, "200"),
+        (2, "ann", "/livez", "200"),
+    ] {
+        assert_eq!(code_over(&mut open[connection].0, user, path).await, code, "{connection} {user} {path}");
+    }
+    // Whose end is noticed makes room.
+    let (near, serving) = open.remove(0);
+    drop(near);
+    serving.await.unwrap();
+    assert_eq!(code_over(&mut open[2].0, "ann", MAPS).await, "200");
+}
+
+/// The code of an answer over a connection that stays open.
+async fn code_over(near: &mut DuplexStream, user: &str, path: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {user}\r\n\r\n");
+    near.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let length = loop {
+        answer.push(near.read_u8().await.unwrap());
+        if answer.ends_with(b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+            break length.unwrap().parse().unwrap();
+        }
+    };
+    near.read_exact(&mut vec![0; length]).await.unwrap();
+    String::from_utf8_lossy(&answer[9..12]).into_owned()
+}
+
+#[tokio::test]
 async fn an_address_has_no_more_connections_than_granted() {
     let settings = Settings { connections_per_address: 2, ..Settings::default() };
     let api = api_of(Options::default(), settings, |server| server).await;

@@ -13,6 +13,7 @@ use kube::client::Body;
 use kube::config::{AuthInfo, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::kinds::definitions;
 use crate::provider::{CLUSTER, Provider, SPEAKS, kind};
@@ -42,7 +43,8 @@ impl Writes {
             if request.method() != http::Method::GET {
                 let mut parts =
                     request.uri().path().split('/').skip_while(|part| *part != "namespaces").skip(2);
-                let what = format!("{} {}", request.method(), parts.next().unwrap_or_default());
+                // Nodes are in no namespace, and all else is.
+                let what = format!("{} {}", request.method(), parts.next().unwrap_or("nodes"));
                 *writes.lock().unwrap().entry(what).or_default() += 1;
             }
             let client = client.clone();
@@ -58,11 +60,14 @@ impl Writes {
 }
 
 /// All clusters' nodes are on one server: each cluster sees its own.
-struct Wires(Arc<Nodes>);
+struct Wires {
+    nodes: Arc<Nodes>,
+    writes: Writes,
+}
 
 impl Dial for Wires {
     fn dial<'a>(&'a self, cluster: &'a Key, _: Kubeconfig) -> Dialling<'a> {
-        let (client, name) = (self.0.client(), cluster.name.clone());
+        let (client, name) = (self.writes.counting(self.nodes.client()), cluster.name.clone());
         let service = tower::service_fn(move |mut request: http::Request<Body>| {
             if request.method() == http::Method::GET && request.uri().path() == "/api/v1/nodes" {
                 let query = request.uri().query().unwrap_or_default();
@@ -80,6 +85,8 @@ struct Herd {
     client: Client,
     caches: Caches,
     writes: Writes,
+    /// The same of what is written to the clusters.
+    node_writes: Writes,
 }
 
 impl Herd {
@@ -101,7 +108,9 @@ impl Herd {
         let controllers = writes.counting(connect(url, "controllers"));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let nodes = Arc::new(Nodes::start().await);
-        let clusters = ClusterCache::new(controllers.clone(), Arc::new(Wires(nodes.clone())), clock.clone());
+        let node_writes = Writes::default();
+        let wires = Wires { nodes: nodes.clone(), writes: node_writes.clone() };
+        let clusters = ClusterCache::new(controllers.clone(), Arc::new(wires), clock.clone());
         let caches = Caches::new(controllers, capi::entries);
         let parts = capi::Parts {
             caches: caches.clone(),
@@ -115,7 +124,7 @@ impl Herd {
         let provider =
             Provider { client: connect(url, "provider"), caches: caches.clone(), nodes: nodes.client() };
         tokio::spawn(provider.run());
-        Herd { client, caches, writes }
+        Herd { client, caches, writes, node_writes }
     }
 
     async fn create(&self, kind: &KindId, name: &str, rest: Value) {
@@ -260,6 +269,45 @@ pub(crate) async fn fleet(url: &str, clusters: usize) {
     told(&herd.writes.take(), clusters);
 }
 
+/// Tells, once, what is written for the first worker from its set's scale-up until it is said to run, beside the objects that
+/// are made for it.
+fn count_first_worker(herd: &Herd) -> mpsc::UnboundedReceiver<f64> {
+    let (told, count) = mpsc::unbounded_channel();
+    let all = [herd.writes.clone(), herd.node_writes.clone()];
+    let (begin, end) = (all.clone(), all);
+    let replicas = |object: &Option<Arc<Object>>| object.as_ref()?.document()["spec"]["replicas"].as_i64();
+    herd.caches.of(&ours("MachineSet")).listen("bench", || {
+        Arc::new(move |change| {
+            if (replicas(&change.before), replicas(&change.after)) == (Some(0), Some(1)) {
+                begin.iter().for_each(|writes| drop(writes.take()));
+            }
+        })
+    });
+    herd.caches.of(&ours("Machine")).listen("bench", || {
+        Arc::new(move |change| {
+            let runs = |object: &Option<Arc<Object>>| {
+                let worker = object.as_ref().filter(|object| !object.name().ends_with("-server"));
+                worker.is_some_and(|object| object.document()["status"]["phase"] == "Running")
+            };
+            if runs(&change.after) && !runs(&change.before) {
+                let _ = told.send(end.iter().map(|writes| further(&writes.take(), 1)).sum());
+            }
+        })
+    });
+    count
+}
+
+/// The same, for a first worker that is asked for now. When this returns, all has been told of it.
+async fn first_worker(herd: &Herd, deployments: &Api<DynamicObject>) -> f64 {
+    let mut count = count_first_worker(herd);
+    let scale = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    deployments.patch("c", &PatchParams::default(), &scale).await.unwrap();
+    let count = count.recv().await.unwrap();
+    herd.deployments_ready(1, 1).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    count
+}
+
 /// One cluster whose machines are all replaced, some times.
 pub(crate) async fn rollout(url: &str, machines: usize, times: usize) {
     let herd = Herd::start(url).await;
@@ -267,15 +315,19 @@ pub(crate) async fn rollout(url: &str, machines: usize, times: usize) {
     herd.deployments_ready(1, 0).await;
     herd.until("Machine", 1, |object| object.document()["status"]["phase"] == "Running").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    herd.writes.take();
     let deployments: Api<DynamicObject> =
         Api::namespaced_with(herd.client.clone(), "default", &ours("MachineDeployment").resource());
+    println!("measured writes_alone {:.2} writes", first_worker(&herd, &deployments).await);
+    herd.writes.take();
+    herd.node_writes.take();
     let scale = Patch::Merge(json!({"spec": {"replicas": machines}}));
     deployments.patch("c", &PatchParams::default(), &scale).await.unwrap();
     herd.deployments_ready(1, machines).await;
     let up = herd.writes.take();
-    println!("measured writes_up_each {:.2} writes", further(&up, machines));
-    told(&up, machines);
+    let among = machines - 1;
+    println!("measured writes_up_each {:.2} writes", further(&up, among));
+    told(&up, among);
+    told(&herd.node_writes.take(), among);
     let (begin, before) = (SystemClock.monotonic(), worked());
     for time in 0..times {
         let version = format!("v1.34.{}", time % 2);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::capi::v1beta1;
 use api::capi::v1beta2::{Machine, MachineHealthCheck, RemediationTemplateReference};
 use api::catalogue::{annotations, conditions as types, labels, reasons};
 use kit::conditions::legacy::{self, Severity as Legacy};
@@ -20,6 +21,13 @@ use kit::index;
 /// The conditions of machines that health checks write.
 const OWNED: [&str; 2] = [types::HEALTH_CHECK_SUCCEEDED, types::EXTERNALLY_REMEDIATED];
 
+/// What came of it.
+pub(super) struct Marked {
+    pub(super) outcome: Result<(), Error>,
+    /// What was said of machines that somebody else is to repair.
+    pub(super) external: Vec<Finding>,
+}
+
 /// Marks all machines. `allowed`: whether anything is to be done about the unhealthy ones.
 pub(super) async fn all(
     context: &Arc<Context>,
@@ -27,19 +35,56 @@ pub(super) async fn all(
     check: &MachineHealthCheck,
     judged: &[Judged],
     allowed: bool,
-) -> Result<(), Error> {
-    let template = check.spec.remediation.template_ref.as_ref();
-    let requests = match template {
-        Some(reference) => Some(requests(context, reference).await?),
-        None => None,
+) -> Marked {
+    let repairs = match check.spec.remediation.template_ref.as_ref() {
+        Some(reference) => match requests(context, reference).await {
+            Ok(requests) => Repairs::External(requests),
+            Err(error) => Repairs::Nobody(error),
+        },
+        None => Repairs::Owner,
     };
-    let mut outcome = Ok(());
+    let mut marked = Marked { outcome: Ok(()), external: Vec::new() };
     for one in judged {
         // One machine that cannot be marked does not keep others from it.
-        let marked = mark(context, turn, one, allowed, requests.as_ref()).await;
-        outcome = outcome.and(marked);
+        match mark(context, turn, one, allowed, &repairs).await {
+            Ok(said) => marked.external.extend(said),
+            Err(error) => marked.outcome = marked.outcome.and(Err(error)),
+        }
     }
-    outcome
+    if let Repairs::Nobody(error) = repairs {
+        marked.outcome = marked.outcome.and(Err(error));
+    }
+    marked
+}
+
+/// For old readers: whether the template of repairs is there, and whether they could be asked for.
+pub(super) fn show_legacy(list: &mut Vec<v1beta1::Condition>, external: &[Finding], now: jiff::Timestamp) {
+    let failed = |reason: &str| external.iter().find(|said| said.reason == reason);
+    let mut show = |type_, failure: Option<&Finding>, reason| match failure {
+        Some(said) => legacy::mark_false(list, type_, Legacy::Error, reason, &said.message, now),
+        None => legacy::mark_true(list, type_, now),
+    };
+    if external.is_empty() {
+        return;
+    }
+    let template = failed(reasons::REMEDIATION_TEMPLATE_NOT_FOUND);
+    let type_ = types::EXTERNAL_REMEDIATION_TEMPLATE_AVAILABLE;
+    show(type_, template, reasons::EXTERNAL_REMEDIATION_TEMPLATE_NOT_FOUND);
+    if template.is_none() {
+        let request = failed(reasons::REMEDIATION_REQUEST_CREATION_FAILED);
+        let type_ = types::EXTERNAL_REMEDIATION_REQUEST_AVAILABLE;
+        show(type_, request, reasons::EXTERNAL_REMEDIATION_REQUEST_CREATION_FAILED);
+    }
+}
+
+/// Who repairs machines.
+enum Repairs {
+    /// Whoever owns them replaces them.
+    Owner,
+    /// Somebody else, who is asked by an object.
+    External(Requests),
+    /// Somebody else, and it cannot be told who.
+    Nobody(Error),
 }
 
 /// Where requests of external repairs are made, and from what.
@@ -75,13 +120,14 @@ async fn mark(
     turn: &Turn,
     one: &Judged,
     allowed: bool,
-    requests: Option<&Requests>,
-) -> Result<(), Error> {
+    repairs: &Repairs,
+) -> Result<Option<Finding>, Error> {
+    let mut external = None;
     let mut edit: Edit<Machine> = Edit::begin(&context.machines, &one.object)?;
     let (now, generation) = (context.now(), one.object.meta.generation.unwrap_or_default());
     let status = edit.status.get_or_insert_default();
     match &one.verdict {
-        Verdict::Pending(_) => return Ok(()),
+        Verdict::Pending(_) => return Ok(None),
         Verdict::Healthy => {
             conditions::set(
                 &mut status.conditions,
@@ -93,7 +139,7 @@ async fn mark(
             let list =
                 &mut status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions;
             legacy::mark_true(list, types::HEALTH_CHECK_SUCCEEDED, now);
-            if let Some(requests) = requests
+            if let Repairs::External(requests) = repairs
                 && let Some(request) = requests.cache.get(&one.object.key())
             {
                 context.writer.delete(turn, &requests.cache, &request).await?;
@@ -107,14 +153,18 @@ async fn mark(
             legacy::mark_false(list, types::HEALTH_CHECK_SUCCEEDED, Legacy::Warning, old, message, now);
             let paused = one.object.annotation(annotations::PAUSED).is_some();
             if allowed && !paused {
-                match requests {
-                    Some(requests) => {
-                        let finding = request(context, turn, one, requests).await?;
-                        let status = edit.status.get_or_insert_default();
-                        conditions::set(&mut status.conditions, finding, generation, now);
+                external = match repairs {
+                    Repairs::External(requests) => Some(request(context, turn, one, requests).await?),
+                    Repairs::Nobody(why) => Some(no_template(&why.to_string())),
+                    Repairs::Owner if !one.object.deleting() => {
+                        ask_owner(&mut edit, generation, now);
+                        None
                     }
-                    None if !one.object.deleting() => ask_owner(&mut edit, generation, now),
-                    None => {}
+                    Repairs::Owner => None,
+                };
+                if let Some(finding) = external.clone() {
+                    let status = edit.status.get_or_insert_default();
+                    conditions::set(&mut status.conditions, finding, generation, now);
                 }
             }
         }
@@ -131,7 +181,11 @@ async fn mark(
             .tell(&kind_of::<Machine>(), &one.object, Severity::Normal, "MachineMarkedUnhealthy", &message)
             .await;
     }
-    Ok(())
+    Ok(external)
+}
+
+fn no_template(why: &str) -> Finding {
+    Finding::no(types::EXTERNALLY_REMEDIATED, reasons::REMEDIATION_TEMPLATE_NOT_FOUND).saying(why)
 }
 
 /// Asks the machine's owner to replace it. What the owner said since is not touched.
@@ -170,8 +224,7 @@ async fn request(
     let Some(template) = template else {
         let message =
             format!("Cannot retrieve remediation template {} to create a remediation request", requests.name);
-        return Ok(Finding::no(types::EXTERNALLY_REMEDIATED, reasons::REMEDIATION_TEMPLATE_NOT_FOUND)
-            .saying(message));
+        return Ok(no_template(&message));
     };
     let inner = &template.document()["spec"]["template"];
     let owner = owners::reference(&kind_of::<Machine>(), &one.object, false);
@@ -194,5 +247,33 @@ async fn request(
             Ok(Finding::no(types::EXTERNALLY_REMEDIATED, reasons::REMEDIATION_REQUEST_CREATION_FAILED)
                 .saying(message))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_readers_are_told_of_repairs() {
+        let said = |reason| Finding::no(types::EXTERNALLY_REMEDIATED, reason).saying("m");
+        let shown = |external: &[Finding]| -> Vec<(String, String)> {
+            let mut list = Vec::new();
+            show_legacy(&mut list, external, "2026-01-01T00:00:00Z".parse().unwrap());
+            list.into_iter().map(|one: v1beta1::Condition| (one.type_, one.status)).collect()
+        };
+        let (template, request) =
+            (types::EXTERNAL_REMEDIATION_TEMPLATE_AVAILABLE, types::EXTERNAL_REMEDIATION_REQUEST_AVAILABLE);
+        let pair = |type_: &str, status: &str| (type_.to_owned(), status.to_owned());
+        assert_eq!(shown(&[]), []);
+        let waiting = said(reasons::WAITING_FOR_REMEDIATION);
+        let mut all = shown(std::slice::from_ref(&waiting));
+        all.sort();
+        assert_eq!(all, [pair(request, "True"), pair(template, "True")]);
+        let lost = said(reasons::REMEDIATION_TEMPLATE_NOT_FOUND);
+        assert_eq!(shown(&[waiting.clone(), lost]), [pair(template, "False")]);
+        let mut all = shown(&[waiting, said(reasons::REMEDIATION_REQUEST_CREATION_FAILED)]);
+        all.sort();
+        assert_eq!(all, [pair(request, "False"), pair(template, "True")]);
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kit::conditions::legacy::{self, Severity};
 use kit::conditions::{self, Aggregate, Finding, Gate, Polarity, Reasons, Source};
 
-use super::{Seen, status_of};
+use super::{Seen, status_of, topology};
 use crate::context::Found;
 use crate::contract::Breach;
 use crate::external::{self, Shown};
@@ -30,7 +30,7 @@ pub(super) fn observe(cluster: &mut Cluster, seen: &Seen, now: Timestamp) -> Res
 fn observe_infrastructure(cluster: &mut Cluster, seen: &Seen, _: Timestamp) -> Result<(), Breach> {
     let deleting = seen.object.deleting();
     if cluster.spec.infrastructure_ref.is_none() {
-        if !deleting {
+        if !deleting && !topology::owes(cluster) {
             status_of(cluster).initialization.infrastructure_provisioned = Some(true);
         }
         return Ok(());
@@ -116,6 +116,7 @@ pub(super) fn write(cluster: &mut Cluster, seen: &Seen, observed: &Result<(), Br
     }
     set(machines::remediating(&sources(seen, |_| true)));
     show_providers(cluster, seen, observed, &mut list, (generation, now));
+    topology::tell(cluster, &mut list, (generation, now));
     let available = available(cluster, seen, &list);
     conditions::set(&mut list, available, generation, now);
     status_of(cluster).conditions = list;
@@ -318,6 +319,8 @@ fn show_providers(
         let ready = ready.as_ref().map(|ready| *ready).or_else(|_| breach.map_or(Ok(false), Err));
         let path = external.map_or("", |external| external.provisioned_path());
         external::show(list, shown, &seen.infrastructure, ready, path, at);
+    } else if topology::owes(cluster) {
+        conditions::set(list, topology::missing(types::INFRASTRUCTURE_READY), at.0, at.1);
     } else if !deleting {
         conditions::set(list, Finding::yes(types::INFRASTRUCTURE_READY, reasons::READY), at.0, at.1);
     }
@@ -346,6 +349,7 @@ fn show_providers(
     } else {
         let up = done.control_plane_initialized == Some(true);
         let finding = match up {
+            _ if topology::owes(cluster) => topology::missing(types::CONTROL_PLANE_AVAILABLE),
             true => Finding::yes(types::CONTROL_PLANE_AVAILABLE, reasons::AVAILABLE),
             false => Finding::no(types::CONTROL_PLANE_AVAILABLE, reasons::NOT_AVAILABLE)
                 .saying("Waiting for the first control plane machine to have status.nodeRef set"),
@@ -455,6 +459,7 @@ fn write_legacy(cluster: &mut Cluster, seen: &Seen, now: Timestamp) {
     let provisioned = done.infrastructure_provisioned == Some(true);
     let initialized = done.control_plane_initialized == Some(true);
     let own = cluster.spec.control_plane_ref.is_none();
+    let owes = topology::owes(cluster);
     let list: &mut Vec<v1beta1::Condition> = &mut legacy_of(cluster).conditions;
     match &seen.infrastructure {
         Found::NotAsked if provisioned => legacy::mark_true(list, types::INFRASTRUCTURE_READY, now),
@@ -494,5 +499,6 @@ fn write_legacy(cluster: &mut Cluster, seen: &Seen, now: Timestamp) {
             now,
         ),
     }
+    topology::tell_legacy(owes, list, now);
     legacy::summarise(list, &[types::CONTROL_PLANE_READY, types::INFRASTRUCTURE_READY], now);
 }

@@ -7,13 +7,14 @@ use api::capi::v1beta2::values::{taint_effect, taint_propagation};
 use api::capi::v1beta2::{Machine, MachineTaint};
 use api::catalogue::{annotations, labels};
 use k8s_openapi::api::core::v1::{Node, Taint};
+use kit::events::Severity;
 use kit::owners;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{Seen, SeenNode};
-use crate::context::{Context, Error};
+use crate::context::{Context, Error, kind_of};
 
 /// The domain whose labels and annotations go to the node, with its subdomains.
 const NODE_DOMAIN: &str = "node.cluster.x-k8s.io";
@@ -184,12 +185,19 @@ fn put(patch: &mut Value, part: &str, have: &Map, wanted: &Map, was: &[String]) 
 }
 
 /// Writes on the node what the machine wants it to show.
-pub(super) async fn mark(_: &Arc<Context>, seen: &Seen, machine: &Machine) -> Result<(), Error> {
+pub(super) async fn mark(context: &Arc<Context>, seen: &Seen, machine: &Machine) -> Result<(), Error> {
     let (SeenNode::There(_, node), Some(connection)) = (&seen.node, &seen.connection) else { return Ok(()) };
     let Some(patch) = Wanted::of(machine, seen).patch(node) else { return Ok(()) };
+    let interruptible = patch["metadata"]["labels"].get(labels::CAPI_INTERRUPTIBLE).is_some();
     let nodes: Api<Node> = Api::all(connection.client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
     match nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        Ok(_) if interruptible => {
+            let (kind, reason) = (kind_of::<Machine>(), "SuccessfulSetInterruptibleNodeLabel");
+            let message = format!("Node {name} may be taken away at any time");
+            context.events.tell(&kind, &seen.object, Severity::Normal, reason, &message).await;
+            Ok(())
+        }
         Ok(_) => Ok(()),
         // Somebody else wrote, or it is gone: its change has us look again.
         Err(answer) if matches!(kit::write::code(&answer), Some(404 | 409)) => Ok(()),

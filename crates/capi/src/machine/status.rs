@@ -299,7 +299,28 @@ fn ready(machine: &Machine, seen: &Seen, list: &[Condition], now: Timestamp) -> 
     gates.extend(machines::gates(&machine.spec.readiness_gates));
     let reasons =
         Reasons { issue: reasons::NOT_READY, unknown: reasons::READY_UNKNOWN, info: reasons::READY };
-    conditions::summary(types::READY, &gates, list, reasons)
+    let said = conditions::summary(types::READY, &gates, list, reasons);
+    Finding { message: together(&said.message), ..said }
+}
+
+/// What a control plane provider has machines say of the pods on them.
+const COMPONENTS: [&str; 4] =
+    ["APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy"];
+
+/// Components of a control plane that all say the same say it once.
+fn together(message: &str) -> String {
+    let component = |line: &str| -> Option<String> {
+        let (type_, text) = line.strip_prefix("* ")?.split_once(": ")?;
+        COMPONENTS.contains(&type_).then(|| text.to_owned())
+    };
+    let said: Vec<String> = message.lines().filter_map(component).collect();
+    if said.len() < 2 || said.iter().any(|text| *text != said[0]) {
+        return message.to_owned();
+    }
+    let mut lines: Vec<String> =
+        message.lines().filter(|line| component(line).is_none()).map(str::to_owned).collect();
+    lines.push(format!("* Control plane components: {}", said[0]));
+    lines.join("\n")
 }
 
 /// A deletion as the summary tells it: the stage, and since when if it takes long.
@@ -395,4 +416,18 @@ fn write_legacy(machine: &mut Machine, seen: &Seen, now: Timestamp) {
         types::DRAINING_SUCCEEDED,
     ];
     legacy::summarise(list, &types, now);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::together;
+
+    #[test]
+    fn components_that_say_the_same_say_it_once() {
+        let same = "* NodeHealthy: gone\n* APIServerPodHealthy: unknown\n* SchedulerPodHealthy: unknown";
+        assert_eq!(together(same), "* NodeHealthy: gone\n* Control plane components: unknown");
+        for other in ["* APIServerPodHealthy: unknown", "* APIServerPodHealthy: a\n* EtcdPodHealthy: b", ""] {
+            assert_eq!(together(other), other);
+        }
+    }
 }

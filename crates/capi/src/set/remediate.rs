@@ -98,7 +98,8 @@ pub(super) async fn replace_unhealthy(
     });
     let most =
         most.transpose().map_err(|why| Error::Impossible(format!("spec.remediation.maxInFlight: {why}")))?;
-    let objections = preflight::objections(set, seen.control_plane.there().map(Provider::read))?;
+    let objections =
+        preflight::objections(set, seen.unchecked(), seen.control_plane.there().map(Provider::read))?;
     let current = seen.is_current(set, context.now());
     let most = most.map(|most| usize::try_from(most).unwrap_or_default());
     let fates = decide(&candidates, in_flight.count(), most, current, &objections);

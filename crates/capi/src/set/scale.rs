@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use api::capi::v1beta2::{Machine, MachineSet};
 use api::catalogue::{annotations, reasons};
-use kit::events::Severity;
 use kit::{Cache, Key, Object, Turn, owners};
 
 use super::{MANAGER, Outcome, PREFLIGHT_LOOK, Seen, desired};
 use crate::context::{Context, Error, Found, Provider, kind_of};
+use crate::deeds::Deed;
 use crate::naming::{self, Parts};
 use crate::template::made_kind;
 use crate::{preflight, priority};
@@ -42,14 +42,21 @@ async fn shrink(
     let gone = priority::to_delete(&views, keep, &set.spec.deletion.order, context.now());
     for machine in gone.into_iter().filter(|machine| machine.metadata.deletion_timestamp.is_none()) {
         let Some(object) = context.machines.get(&Key::of(&machine.metadata)) else { continue };
-        context.writer.delete(turn, &context.machines, &object).await?;
-        let message = format!("Deleted machine {}", object.name());
-        context
-            .events
-            .tell(&kind_of::<MachineSet>(), &seen.object, Severity::Normal, "SuccessfulDelete", &message)
-            .await;
+        delete(context, turn, seen, &object).await?;
     }
     Ok(())
+}
+
+/// Deletes a machine of the set.
+pub(super) async fn delete(
+    context: &Arc<Context>,
+    turn: &Turn,
+    seen: &Seen,
+    machine: &Arc<Object>,
+) -> Result<(), Error> {
+    let deleted = context.writer.delete(turn, &context.machines, machine).await;
+    let (kind, what) = (kind_of::<MachineSet>(), format!("machine {}", machine.name()));
+    Ok(context.told(&kind, &seen.object, Deed::Delete, &what, deleted).await?)
 }
 
 async fn grow(
@@ -68,7 +75,8 @@ async fn grow(
     if !outcome.blocked.is_empty() {
         return Ok(());
     }
-    let objections = preflight::objections(set, seen.control_plane.there().map(Provider::read))?;
+    let objections =
+        preflight::objections(set, seen.unchecked(), seen.control_plane.there().map(Provider::read))?;
     if !objections.is_empty() {
         outcome.failed = Some((reasons::PREFLIGHT_CHECK_FAILED, objections.join("; ")));
         outcome.blocked.extend(objections);
@@ -117,12 +125,11 @@ async fn create(
     let owner = owners::reference(&kind_of::<MachineSet>(), &seen.object, true);
     let document = desired::machine(set, seen.object.namespace(), &name, &labels, &owner);
     let made = writer.create(turn, &context.machines, document).await;
+    let (kind, what) = (kind_of::<MachineSet>(), format!("machine {name}"));
+    let made = context.told(&kind, &seen.object, Deed::Create, &what, made).await;
     let machine =
         made.inspect_err(|error| outcome.failed = Some((reasons::MACHINE_CREATION_FAILED, error.words())))?;
     outcome.made = true;
-    let kind = kind_of::<MachineSet>();
-    let message = format!("Created machine {name}");
-    context.events.tell(&kind, &seen.object, Severity::Normal, "SuccessfulCreate", &message).await;
     clones(context, turn, &machine, seen, (true, true), outcome).await
 }
 

@@ -12,6 +12,8 @@ scenarios! {
     5 a_rotated_kubeconfig_is_taken_up: V1Beta2;
     6 a_cluster_without_a_provider_of_its_control_plane_gets_a_kubeconfig: V1Beta1 V1Beta2;
     7 columns_and_scale_are_there_for_kubectl: V1Beta2;
+    8 a_new_kubeconfig_is_used_while_the_old_one_still_works: V1Beta2;
+    9 nothing_is_made_of_a_topology_and_that_is_said: V1Beta2;
 }
 
 /// Scenario 1, with a provider that is installed later: everything is picked up without a restart.
@@ -116,6 +118,46 @@ async fn a_rotated_kubeconfig_is_taken_up(world: World) {
         assert!(world.clock().now().duration_since(begin).as_secs() < 40, "without the wait after a failure");
     }
     world.condition("Cluster", "c", "RemoteConnectionProbe", "True", "ProbeSucceeded").await;
+}
+
+/// Whoever replaces a kubeconfig in time never loses the cluster: the new one is tried as soon as it is there, and the old
+/// one is kept until it works.
+async fn a_new_kubeconfig_is_used_while_the_old_one_still_works(world: World) {
+    world.cluster("c").await;
+    world.condition("Cluster", "c", "RemoteConnectionProbe", "True", "ProbeSucceeded").await;
+    let tried = |token: &str| world.place.dialled.lock().unwrap().iter().any(|one| one == token);
+    world.kubeconfig("c", "second").await;
+    world.sleep(2).await;
+    assert!(tried("second"), "it is not waited for a failure");
+    // It is not good yet, and nothing is lost by that.
+    world.pool("c", "p", 1, json!({})).await;
+    world.pool_ready("p", 1).await;
+    *world.place.token.lock().unwrap() = "second".into();
+    world.sleep(world.span(11, 3)).await;
+    world.patch("MachineDeployment", "p", json!({"spec": {"replicas": 2}})).await;
+    world.pool_ready("p", 2).await;
+    world.condition("Cluster", "c", "RemoteConnectionProbe", "True", "ProbeSucceeded").await;
+    let probe = condition(&world.get("Cluster", "c").await, "RemoteConnectionProbe");
+    let first = probe["lastTransitionTime"].clone();
+    world.while_nothing_happens(60).await;
+    assert_eq!(
+        condition(&world.get("Cluster", "c").await, "RemoteConnectionProbe")["lastTransitionTime"],
+        first
+    );
+}
+
+/// A ClusterClass is not known here: whoever refers to one is told so, and nothing is taken for done.
+async fn nothing_is_made_of_a_topology_and_that_is_said(world: World) {
+    let topology = json!({"classRef": {"name": "small"}, "version": "v1.34.1"});
+    world.create("Cluster", "c", json!({"spec": {"topology": topology}})).await;
+    world.condition("Cluster", "c", "TopologyReconciled", "False", "ReconcileFailed").await;
+    world.condition("Cluster", "c", "InfrastructureReady", "False", "ObjectDoesNotExist").await;
+    world.condition("Cluster", "c", "ControlPlaneAvailable", "False", "ObjectDoesNotExist").await;
+    world.condition("Cluster", "c", "Available", "False", "NotAvailable").await;
+    let status = world.get("Cluster", "c").await["status"].clone();
+    assert_eq!((&status["phase"], &status["initialization"]), (&json!("Pending"), &Value::Null));
+    world.while_nothing_happens(60).await;
+    assert_eq!(world.get("Cluster", "c").await["status"], status);
 }
 
 /// An authority, as its user would give it.

@@ -89,15 +89,27 @@ async fn a_marked_machine_is_replaced(world: World) {
 
 /// External remediation: a request is made for whoever repairs, and taken back when the machine is well.
 async fn somebody_else_repairs(world: World) {
-    let template = json!({
-        "apiVersion": format!("{}/v1", world.speaks.group()), "kind": "TestRemediationTemplate", "name": "t"
-    });
-    let check = not_ready(&world, json!({"templateRef": template}));
+    let template = |kind: &str| {
+        let version = format!("{}/v1", world.speaks.group());
+        json!({"templateRef": {"apiVersion": version, "kind": kind, "name": "t"}})
+    };
+    let check = not_ready(&world, template("UnheardOfTemplate"));
     let machines = pool_with_check(&world, check).await;
     set_ready(&world, &machines[0], "False").await;
     let waits = |reason: &'static str| {
         world.condition("Machine", &machines[0], "ExternallyRemediated", "False", reason)
     };
+    // What is found of a machine is said also where nobody can be asked to repair it.
+    waits("RemediationTemplateNotFound").await;
+    world.condition("Machine", &machines[0], "HealthCheckSucceeded", "False", "UnhealthyNode").await;
+    world
+        .patch(
+            "MachineHealthCheck",
+            "h",
+            json!({"spec": {"remediation": template("TestRemediationTemplate")}}),
+        )
+        .await;
+    world.sleep(world.span(70, 7)).await;
     waits("RemediationTemplateNotFound").await;
     let spec = json!({"spec": {"template": {"spec": {"by": "hand"}}}});
     world.create("TestRemediationTemplate", "t", spec).await;

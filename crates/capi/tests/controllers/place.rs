@@ -20,6 +20,8 @@ use kube::config::Kubeconfig;
 use kubeapi::authn::{MASTERS, User};
 use serde_json::Value;
 
+use crate::cost::Writes;
+
 /// Conversion of our kinds. Providers here have one version.
 struct Conversion;
 
@@ -75,6 +77,10 @@ pub(crate) struct Place {
     pub(crate) token: Arc<Mutex<String>>,
     /// The provider does nothing here while this is set.
     pub(crate) hold: AtomicBool,
+    /// The tokens that the cluster was dialled with.
+    pub(crate) dialled: Mutex<Vec<String>>,
+    /// What the controllers write to it.
+    pub(crate) writes: Writes,
 }
 
 impl Place {
@@ -84,6 +90,8 @@ impl Place {
             down: Arc::default(),
             token: Arc::new(Mutex::new("first".to_owned())),
             hold: AtomicBool::new(false),
+            dialled: Mutex::default(),
+            writes: Writes::default(),
         })
     }
 }
@@ -109,6 +117,7 @@ impl Dial for Places {
             let place = self.of(&cluster.namespace).ok_or_else(|| refused("there is no such place"))?;
             let written = serde_json::to_value(&kubeconfig).unwrap();
             let given = written["users"][0]["user"]["token"].as_str().unwrap_or_default().to_owned();
+            place.dialled.lock().unwrap().push(given.clone());
             if place.down.load(Ordering::Relaxed) {
                 return Err(refused("the wire is cut"));
             }
@@ -137,6 +146,7 @@ impl tower::Service<http::Request<Body>> for Cut {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let (client, down) = (self.client.clone(), self.place.down.load(Ordering::Relaxed));
+        let writes = self.place.writes.clone();
         let accepted = *self.place.token.lock().unwrap() == self.given;
         Box::pin(async move {
             if down {
@@ -147,6 +157,7 @@ impl tower::Service<http::Request<Body>> for Cut {
                 let body = Body::from(serde_json::to_vec(&status).unwrap());
                 return Ok(http::Response::builder().status(401).body(body).unwrap());
             }
+            let request = writes.note(request);
             client.send(request).await.map_err(std::io::Error::other)
         })
     }

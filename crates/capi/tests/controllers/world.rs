@@ -315,7 +315,8 @@ impl World {
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]
         });
         let secret = format!("{name}-kubeconfig");
-        let data = json!({"stringData": {"value": kubeconfig.to_string()}});
+        let labels = json!({"cluster.x-k8s.io/cluster-name": name});
+        let data = json!({"metadata": {"labels": labels}, "stringData": {"value": kubeconfig.to_string()}});
         match self.find("Secret", &secret).await {
             Some(_) => self.patch("Secret", &secret, data).await,
             None => self.create("Secret", &secret, data).await,

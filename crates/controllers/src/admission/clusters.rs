@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kubeapi::Status;
+use planner::Version;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ pub(super) async fn judge(door: &Door, write: Write<'_>, object: Option<&Value>)
     let mut warnings = verdict.warnings;
     // `kubectl diff` and `--dry-run=server` show what would happen to nodes.
     if write.dry_run && write.operation == Operation::Update {
-        warnings.extend(preview_warnings(door.client()?, &new).await);
+        warnings.extend(preview_warnings(door.client()?, &door.releases, &new).await);
     }
     Ok(warnings)
 }
@@ -69,8 +70,10 @@ fn read_tracked(document: &Value) -> Result<Tracked<Cluster>, Status> {
 }
 
 /// Answers the questions that a request raises.
-async fn look_up(door: &Door, write: &Write<'_>, asked: &Request<'_>) -> Result<Answers<'static>, Status> {
-    let mut answers = Answers::default();
+async fn look_up<'d>(door: &'d Door, write: &Write<'_>, asked: &Request<'_>) -> Result<Answers<'d>, Status> {
+    let mut answers = Answers { known_versions: door.versions.as_ref(), ..Answers::default() };
+    let version = asked.new.spec.kubernetes_version.parse::<Version>();
+    answers.known_arguments = version.ok().map(|version| door.releases.arguments(&version));
     for question in questions(asked) {
         answer(door, write, question, &mut answers).await?;
     }
@@ -90,7 +93,7 @@ async fn answer(
     door: &Door,
     write: &Write<'_>,
     question: Question,
-    answers: &mut Answers<'static>,
+    answers: &mut Answers<'_>,
 ) -> Result<(), Status> {
     let client = door.client()?.clone();
     let namespace = write.namespace;

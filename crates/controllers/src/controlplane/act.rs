@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use api::capi::v1beta2::Cluster;
 use api::catalogue::secrets::{keys, types};
 use api::catalogue::{annotations, conditions, reasons};
+use api::plans::v1alpha1::OWNER_PLANNER;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -32,6 +33,9 @@ pub(crate) async fn all(
     decision: &Decision,
 ) -> Result<(), Error> {
     identities(context, turn, seen).await?;
+    if !beacon(context, turn, seen, decision).await? {
+        return Ok(());
+    }
     if let Some(epoch) = decision.status.epoch {
         let patch =
             json!({"metadata": {"annotations": {annotations::HERDSMAN_RENDERING_EPOCH: epoch.to_string()}}});
@@ -49,6 +53,23 @@ pub(crate) async fn all(
         outcome = outcome.and(release(context, turn, seen, one).await);
     }
     outcome.and(cluster(context, turn, seen, decision).await)
+}
+
+/// Takes the lock on plans before they are written, or gives it back. Gives whether writes may go on.
+async fn beacon(
+    context: &Arc<Context>,
+    turn: &Turn,
+    seen: &Seen,
+    decision: &Decision,
+) -> Result<bool, Error> {
+    let Some(take) = decision.status.beacon else { return Ok(true) };
+    let Some(beacon) = context.beacons.get(&seen.control_plane.key()) else { return Ok(true) };
+    let active = beacon.document()["status"]["active"].as_bool().unwrap_or_default();
+    let owner = if take { OWNER_PLANNER } else { "" };
+    let status = json!({"active": active, "owner": owner});
+    let written = context.patch_status(turn, &context.beacons, &beacon, status).await?;
+    // Whoever was faster may have it now.
+    Ok(written || !take)
 }
 
 /// Writes the id that each machine bears on its node for the rest of its life.

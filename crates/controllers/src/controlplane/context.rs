@@ -108,6 +108,7 @@ pub(crate) struct Context {
     pub(crate) events: Events,
     pub(crate) queues: Queues,
     pub(crate) control_planes: Arc<Cache>,
+    pub(crate) beacons: Arc<Cache>,
     pub(crate) bootstraps: Arc<Cache>,
     pub(crate) clusters: Arc<Cache>,
     pub(crate) machines: Arc<Cache>,
@@ -117,6 +118,7 @@ pub(crate) struct Context {
     pub(crate) management: Arc<Cache>,
     pub(crate) registrations: Arc<Cache>,
     pub(crate) server_settings: Arc<Cache>,
+    pub(crate) features: Arc<Cache>,
     definitions: Arc<Cache>,
     desks: Mutex<BTreeMap<Key, Desk>>,
     interests: Mutex<Interests>,
@@ -133,6 +135,7 @@ impl Context {
             events: Events::new(client, clock.clone(), entropy.clone(), MANAGER),
             queues: Queues { control_planes: queue(), plans: queue(), drains: queue(), lookups: queue() },
             control_planes: live.cache(&kinds::control_planes()),
+            beacons: live.cache(&kinds::beacons()),
             bootstraps: live.cache(&kinds::bootstraps()),
             clusters: live.cache(&kinds::clusters()),
             machines: live.cache(&kinds::machines()),
@@ -142,6 +145,7 @@ impl Context {
             management: live.cache(&kinds::management_clusters()),
             registrations: live.cache(&kinds::registration_tokens()),
             server_settings: live.cache(&kinds::settings()),
+            features: live.cache(&kinds::features()),
             definitions: live.cache(&index::definitions()),
             live,
             access,
@@ -159,6 +163,7 @@ impl Context {
         let all = [
             &self.definitions,
             &self.control_planes,
+            &self.beacons,
             &self.bootstraps,
             &self.clusters,
             &self.machines,
@@ -168,6 +173,7 @@ impl Context {
             &self.management,
             &self.registrations,
             &self.server_settings,
+            &self.features,
         ];
         for cache in all {
             cache.wait_synced().await;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api::Kind as _;
 use api::capi::v1beta2::{Cluster, Machine, MachineDeployment, MachineSet};
 use api::management::v3 as management;
+use api::plans::v1alpha1::Beacon;
 use api::rke::v1::{RKEBootstrap, RKEControlPlane};
 use kit::access::SharedAccess;
 use kit::{Cache, Caches, Key, KindId, Object, index};
@@ -60,6 +61,14 @@ pub(crate) mod kinds {
         KindId::of::<management::ClusterRegistrationToken>()
     }
 
+    pub(crate) fn features() -> KindId {
+        KindId::of::<management::Feature>()
+    }
+
+    pub(crate) fn beacons() -> KindId {
+        KindId::of::<Beacon>()
+    }
+
     pub(crate) fn settings() -> KindId {
         KindId::of::<management::Setting>()
     }
@@ -111,7 +120,7 @@ impl Live {
         if *kind == index::definitions() {
             return self.caches.of_cluster(kind, index::trim_definition);
         }
-        let whole = [management::Cluster::PLURAL, management::Setting::PLURAL];
+        let whole = [management::Cluster::PLURAL, management::Setting::PLURAL, management::Feature::PLURAL];
         match kind.group == management::Cluster::GROUP && whole.contains(&kind.plural.as_str()) {
             true => self.caches.of_cluster(kind, |_| {}),
             false => self.caches.of(kind),
@@ -176,12 +185,14 @@ impl Lists {
     /// If the server does not answer. A kind that it does not know has no objects.
     pub async fn read(client: &Client, namespace: &str) -> Result<Self, ListError> {
         let mut lists = Lists::default();
-        for kind in [index::definitions(), kinds::management_clusters(), kinds::settings()] {
+        for kind in [index::definitions(), kinds::management_clusters(), kinds::settings(), kinds::features()]
+        {
             lists.list(client, &kind, None).await?;
         }
         let own = [
             KindId::of::<api::provisioning::v1::Cluster>(),
             kinds::control_planes(),
+            kinds::beacons(),
             kinds::bootstraps(),
             kinds::clusters(),
             kinds::machines(),

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use kit::object::Unreadable;
 use kit::{Key, KindId, Object, index};
 use kube::Client;
-use planner::{Impact, MachineName, NodePreview};
+use planner::{Impact, MachineName, NodePreview, Releases};
 use provisioning::graph::impact::{self, Impact as PoolImpact};
 use provisioning::graph::{self, ConfigRef, Facts, Graph, Hold, Source};
 use serde::Serialize;
@@ -340,13 +340,14 @@ fn nodes(
 
 /// The lines with which admission answers a dry run. Empty if the change does nothing to nodes, or nothing can be said: a preview
 /// never stands in the way of a write.
-pub async fn preview_warnings(client: &Client, proposed: &Cluster) -> Vec<String> {
+pub async fn preview_warnings(client: &Client, releases: &Arc<Releases>, proposed: &Cluster) -> Vec<String> {
     let namespace = proposed.metadata.namespace.as_deref().unwrap_or_default();
     let Ok(mut lists) = Lists::read(client, namespace).await else { return Vec::new() };
     if lists.read_configs(client, proposed).await.is_err() {
         return Vec::new();
     }
-    let (settings, server) = (Settings::default(), server_info(&lists));
+    let settings = Settings { releases: releases.clone(), ..Settings::default() };
+    let server = server_info(&lists);
     // No part of a preview goes by the time.
     let ground = Ground { known: &lists, settings: &settings, server: &server, now: Timestamp::UNIX_EPOCH };
     preview(&ground, proposed, &[]).map(|change| change.warnings()).unwrap_or_default()

@@ -9,7 +9,7 @@ use planner::decide_with;
 
 use super::context::{Context, Error};
 use super::gather::{Seen, gather};
-use super::{act, kubeconfig, removal, status};
+use super::{act, kubeconfig, prebootstrap, removal, status};
 
 /// Looks after RKEControlPlanes.
 pub(crate) struct ControlPlanes(pub(crate) Arc<Context>);
@@ -53,6 +53,7 @@ impl Controller for ControlPlanes {
         if let Some(rest) = &rest {
             removal::advance(context, turn, &seen, rest).await?;
         }
+        prebootstrap::copy(context, turn, &seen).await?;
         let written = kubeconfig::ensure(context, turn, &seen, &server).await?;
         if written || has_just_connected(&seen) {
             context.access.try_now(&seen.cluster_key());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::catalogue::{annotations, labels, secrets};
+use api::catalogue::{annotations, conditions, labels, secrets};
 use kit::{Cache, Change, Key, KindId, Object, index};
 
 use super::context::Context;
@@ -23,6 +23,7 @@ pub(crate) fn connect(context: &Arc<Context>) {
         });
     };
     listen(&context.control_planes, control_plane_changed);
+    listen(&context.beacons, control_plane_changed);
     listen(&context.clusters, cluster_changed);
     listen(&context.machines, machine_changed);
     listen(&context.bootstraps, bootstrap_changed);
@@ -32,6 +33,7 @@ pub(crate) fn connect(context: &Arc<Context>) {
     listen(&context.management, management_changed);
     listen(&context.registrations, registration_changed);
     listen(&context.server_settings, |context, _| all(context));
+    listen(&context.features, |context, _| all(context));
     let told = Arc::downgrade(context);
     context.access.listen(Arc::new(move |cluster| {
         if let Some(context) = told.upgrade() {
@@ -128,6 +130,11 @@ fn secret_changed(context: &Context, change: &Change) {
     for control_plane in context.interested("Secret", &key) {
         queues.control_planes.add(control_plane);
     }
+    if let Some(clusters) = object.annotation(annotations::AUTHORIZED_FOR_CLUSTERS)
+        && object.annotation(annotations::SYNC_BOOTSTRAP).is_some()
+    {
+        clusters.split(',').for_each(|name| queues.control_planes.add(Key::new(&key.namespace, name.trim())));
+    }
     if let Some(cluster) = key.name.strip_suffix("-kubeconfig") {
         add_cluster(context, &key.namespace, cluster);
     }
@@ -152,9 +159,12 @@ fn management_changed(context: &Context, change: &Change) {
     // Whoever reports on a cluster writes often; only what plans and status go by counts.
     let says = |object: &Arc<Object>| {
         let document = object.document();
-        let conditions = document["status"]["conditions"].as_array();
-        let connected = conditions.into_iter().flatten().find(|one| one["type"] == "Connected");
-        (document["spec"].clone(), connected.map(|one| one["status"].clone()))
+        let listed = document["status"]["conditions"].as_array();
+        let status = |type_: &str| {
+            let found = listed.into_iter().flatten().find(|one| one["type"] == type_);
+            found.map(|one| one["status"].clone())
+        };
+        (document["spec"].clone(), [conditions::CONNECTED, conditions::PRE_BOOTSTRAPPED].map(status))
     };
     if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
         add_management(context, change.object().name());

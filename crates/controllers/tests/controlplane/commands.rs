@@ -100,7 +100,7 @@ fn a_plan_says_what_then_happens() {
         assert_eq!(impacts, [(json!("s1"), json!("files")), (json!("w1"), json!("restart"))], "{document}");
         assert_eq!(change.warnings(), ["node w1: restart (worker, 1 at a time)"]);
 
-        let door = Door::opened(world.client.clone());
+        let door = Door::opened(world.client.clone(), Default::default());
         let (old, new) = (cluster(json!({})), cluster(selector.clone()));
         let asker = Asker { name: "user".into(), ..Asker::default() };
         let write = Write {

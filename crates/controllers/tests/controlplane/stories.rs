@@ -264,3 +264,62 @@ fn a_plan_that_fails_is_tried_again_and_said() {
         world.reconciled("c").await;
     });
 }
+
+/// Somebody takes the Beacon, or gives it back.
+async fn owner(world: &World, name: &str) {
+    let status = kube::api::Patch::Merge(json!({"status": {"active": true, "owner": name}}));
+    world.api("Beacon").patch_status("c", &Default::default(), &status).await.unwrap();
+}
+
+#[test]
+fn nothing_is_written_while_somebody_else_has_the_beacon() {
+    story(|| async {
+        let mut world = World::new(8).await;
+        world.cluster("c", VERSION, json!({})).await;
+        world.create("Beacon", "c", json!({})).await;
+        owner(&world, "an-operation").await;
+        world.machine("c", "m1", ALL).await;
+        world
+            .until(60, "it is said who has it", async || {
+                let ready = world.says("c", "Ready").await;
+                let said = ready["message"].to_string().contains("an-operation");
+                if said { Ok(()) } else { Err(ready.to_string()) }
+            })
+            .await;
+        world.sleep(60).await;
+        assert!(world.faults.take().get("PATCH secrets").is_none(), "no plan is written");
+
+        owner(&world, "").await;
+        world.reconciled("c").await;
+        world.sleep(10).await;
+        let beacon = world.get("Beacon", "c").await;
+        assert_eq!(beacon["status"]["owner"].as_str().unwrap_or_default(), "", "given back: {beacon}");
+        assert_eq!(beacon["status"]["active"], true, "what is not ours stays: {beacon}");
+    });
+}
+
+#[test]
+fn secrets_are_in_a_cluster_before_anything_else() {
+    story(|| async {
+        let mut world = World::new(9).await;
+        world.feature("provisioningprebootstrap").await;
+        let secret = json!({
+            "metadata": {"annotations": {
+                "provisioning.cattle.io/sync-bootstrap": "true",
+                "provisioning.cattle.io/sync-target-namespace": "network",
+                "rke.cattle.io/object-authorized-for-clusters": "c",
+            }},
+            "stringData": {"peer": "of {{clusterId}}"},
+        });
+        world.create("Secret", "peering", secret).await;
+        world.cluster("c", VERSION, json!({})).await;
+        world.machine("c", "m1", ALL).await;
+        world.reconciled("c").await;
+        let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> =
+            kube::Api::namespaced(world.downstream(), "network");
+        let copied = secrets.get("peering").await.unwrap().data.unwrap();
+        assert_eq!(String::from_utf8(copied["peer"].0.clone()).unwrap(), "of c-m-w2bfx9xq");
+        let truth = world.truth.lock().unwrap();
+        assert_eq!(truth.machines["m1"].restarts, 0, "the whole plan restarts nothing");
+    });
+}

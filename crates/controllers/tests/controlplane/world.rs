@@ -48,6 +48,7 @@ pub(crate) fn kind(kind: &str) -> ApiResource {
         "RKEControlPlane" | "RKEBootstrap" | "CustomMachine" | "RKECluster" => {
             resource("rke.cattle.io", "v1", kind, &plural)
         }
+        "Beacon" => resource("plan.cattle.io", "v1alpha1", kind, &plural),
         other => panic!("no kind {other}"),
     }
 }
@@ -225,6 +226,13 @@ impl World {
 
     pub(crate) async fn delete(&self, of: &str, name: &str) {
         self.api(of).delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Switches a Feature on.
+    pub(crate) async fn feature(&self, name: &str) {
+        let features = resource("management.cattle.io", "v3", "Feature", "features");
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &features);
+        create(&all, &features, name, json!({"spec": {"value": true}})).await;
     }
 
     /// A cluster as the provisioning controllers leave it.
@@ -465,9 +473,13 @@ async fn connected(client: &kube::Client, serves: bool) {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &management);
     let Some(cluster) = api.get_opt(ID).await.unwrap() else { return };
     let word = if serves { "True" } else { "False" };
-    let found = cluster.data["status"]["conditions"][0]["status"].as_str();
+    let mut listed = cluster.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let is_it = |one: &Value| one["type"] == "Connected";
+    let found = listed.iter().find(|one| is_it(one)).and_then(|one| one["status"].as_str());
     if found != Some(word) && (serves || found.is_some()) {
-        let patch = json!({"status": {"conditions": [{"type": "Connected", "status": word}]}});
+        listed.retain(|one| !is_it(one));
+        listed.push(json!({"type": "Connected", "status": word}));
+        let patch = json!({"status": {"conditions": listed}});
         api.patch_status(ID, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 }

@@ -1,7 +1,8 @@
 //! The end-to-end matrix: everything that happens to clusters in their life, for K3s and RKE2, by the product as its users
-//! run it, on simulated machines. All scenarios share one server and run side by side.
+//! run it, on simulated machines. All scenarios share one server and run side by side: `herdsman up`, and once more `herdsman server` on
+//! a real Kubernetes, there with one distribution each (`HERDSMAN_MATRIX=whole` takes both).
 //!
-//! `HERDSMAN_SCENARIO=roll cargo test -p herdsman --test matrix -- --ignored` runs those whose names have one of the words
+//! `HERDSMAN_SCENARIO=roll cargo test --workspace --test matrix -- --ignored` runs those whose names have one of the words
 //! (separated by commas) in them. With
 //! `HERDSMAN_MATRIX_KUBECONFIG=FILE` they run on a management server that is there already, and has the driver `sim`.
 
@@ -59,16 +60,25 @@ const SCENARIOS: &[Named] = &[
 #[tokio::test]
 #[ignore = "takes minutes: cargo xtask test runs it, --quick does not"]
 async fn the_matrix() {
-    LocalSet::new().run_until(side_by_side()).await;
+    LocalSet::new().run_until(side_by_side(Product::up().await, true)).await;
 }
 
-async fn side_by_side() {
-    let product = Arc::new(Product::start().await);
+#[tokio::test]
+#[ignore = "needs cargo xtask peers"]
+async fn the_matrix_on_a_real_kubernetes() {
+    let whole = std::env::var("HERDSMAN_MATRIX").is_ok_and(|word| word == "whole");
+    LocalSet::new().run_until(side_by_side(Product::on_kubernetes().await, whole)).await;
+}
+
+/// Runs what is wanted: of every scenario each distribution, or one, K3s and RKE2 in turns.
+async fn side_by_side(product: Product, whole: bool) {
+    let product = Arc::new(product);
     let wanted = std::env::var("HERDSMAN_SCENARIO").unwrap_or_default();
     let mut running = JoinSet::new();
     let mut names = std::collections::BTreeMap::new();
-    for scenario in SCENARIOS {
-        for distro in scenario.distros {
+    for (index, scenario) in SCENARIOS.iter().enumerate() {
+        let one = &scenario.distros[index % scenario.distros.len()];
+        for distro in if whole { scenario.distros } else { std::slice::from_ref(one) } {
             let name = format!("{} {distro}", scenario.name);
             if wanted.split(',').any(|word| name.contains(word)) {
                 let handle = running.spawn_local((scenario.run)(product.clone(), *distro));

@@ -8,6 +8,7 @@ use kube::api::DynamicObject;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, Config};
+use peers::Kubernetes;
 use tempfile::TempDir;
 
 /// Where clusters and their objects are.
@@ -23,6 +24,7 @@ pub(crate) struct Product {
 struct Running {
     process: Child,
     _directory: TempDir,
+    _kubernetes: Option<Kubernetes>,
 }
 
 impl Drop for Running {
@@ -34,16 +36,27 @@ impl Drop for Running {
 
 impl Product {
     /// Starts `herdsman up`, or takes the server that the environment names.
-    pub(crate) async fn start() -> Self {
+    pub(crate) async fn up() -> Self {
         let (kubeconfig, running) = match std::env::var_os("HERDSMAN_MATRIX_KUBECONFIG") {
             Some(there) => (there.into(), None),
             None => {
-                let (kubeconfig, running) = up();
-                (kubeconfig, Some(running))
+                let (line, running) = run(&["up"], None);
+                (line.rsplit_once("kubeconfig=").unwrap().1.into(), Some(running))
             }
         };
         let client = client(&std::fs::read_to_string(&kubeconfig).unwrap()).await;
         Product { client, kubeconfig, _running: running }
+    }
+
+    /// Starts a Kubernetes, and `herdsman server` on it.
+    pub(crate) async fn on_kubernetes() -> Self {
+        let kubernetes = Kubernetes::start().unwrap();
+        let kubeconfig = kubernetes.kubeconfig_path().to_owned();
+        let arguments =
+            ["server", "--webhook-listen", "127.0.0.1:0", "--kubeconfig", kubeconfig.to_str().unwrap()];
+        let (_, running) = run(&arguments, Some(kubernetes));
+        let client = client(&std::fs::read_to_string(&kubeconfig).unwrap()).await;
+        Product { client, kubeconfig, _running: Some(running) }
     }
 
     /// What a command of the command line prints, good or bad.
@@ -66,18 +79,22 @@ fn resource(api_version: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&kind, &format!("{}s", kind.kind.to_lowercase()))
 }
 
-fn up() -> (PathBuf, Running) {
+/// Starts the program, and gives the line with which it says that it serves.
+fn run(arguments: &[&str], kubernetes: Option<Kubernetes>) -> (String, Running) {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_herdsman"));
-    command.args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
+    command
+        .args(arguments)
+        .args(["--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(directory.path().join("data"));
     if std::env::var_os("HERDSMAN_LOG").is_none() {
         command.env("HERDSMAN_LOG", "warn");
     }
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let kubeconfig = line.trim().rsplit_once("kubeconfig=").unwrap().1.into();
-    (kubeconfig, Running { process, _directory: directory })
+    assert!(line.starts_with("ready "), "{line:?}");
+    (line.trim().to_owned(), Running { process, _directory: directory, _kubernetes: kubernetes })
 }
 
 /// A client of a kubeconfig's cluster.

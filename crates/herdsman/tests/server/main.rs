@@ -4,6 +4,7 @@
 
 mod alone;
 mod balancer;
+mod core;
 mod deploy;
 mod management;
 mod moving;

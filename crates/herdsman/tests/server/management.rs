@@ -1,6 +1,10 @@
 //! A real Kubernetes as management cluster, and what is on it.
 
+<<<<<<< HEAD
 use std::collections::BTreeMap;
+=======
+use std::collections::BTreeSet;
+>>>>>>> main
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,6 +62,26 @@ impl Management {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// A kubeconfig of an account.
+    pub(crate) fn account(&self, namespace: &str, name: &str, directory: &Path) -> PathBuf {
+        let token = self.kubectl(&["create", "token", name, "-n", namespace, "--duration=2h"]);
+        let (url, ca) = (self.kubernetes.url(), self.kubernetes.ca_pem());
+        let file = directory.join("account.kubeconfig");
+        std::fs::write(&file, gateway::admin::kubeconfig(&url, ca, token.trim())).unwrap();
+        file
+    }
+
+    /// What of the audited was refused for lack of a right.
+    pub(crate) fn forbidden(&self) -> BTreeSet<String> {
+        let text = std::fs::read_to_string(self.kubernetes.audit_log()).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        // A namespace that goes takes nothing new: that is no lack of rights.
+        let goes =
+            |event: &Value| event["responseStatus"]["message"].to_string().contains("being terminated");
+        let refused = events.filter(|event| event["responseStatus"]["code"] == 403 && !goes(event));
+        refused.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect()
+    }
+
     pub(crate) fn kubectl(&self, words: &[&str]) -> String {
         let output = self.kubernetes.kubectl().args(words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -83,7 +107,7 @@ impl Management {
         self.api(group, version, plural).list(&ListParams::default()).await.unwrap().items
     }
 
-    fn api(&self, group: &str, version: &str, plural: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, group: &str, version: &str, plural: &str) -> Api<DynamicObject> {
         let api_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
         let resource = ApiResource {
             group: group.into(),

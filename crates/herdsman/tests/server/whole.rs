@@ -1,9 +1,10 @@
 //! The whole product on a real Kubernetes, with exactly the rights that `deploy/` gives it.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use serde_json::Value;
+use kube::api::{DynamicObject, PostParams};
+use serde_json::json;
 
 use crate::management::{Management, manifest};
 use crate::program::{Running, client};
@@ -21,21 +22,7 @@ rules:
 fn account(management: &Management, directory: &Path) -> PathBuf {
     management.kubectl(&["create", "namespace", "cattle-system"]);
     management.apply(include_str!("../../../../deploy/kubernetes/herdsman.yaml"), directory, &[]);
-    let token = management.kubectl(&["create", "token", "herdsman", "-n", "cattle-system", "--duration=2h"]);
-    let (url, ca) = (management.kubernetes.url(), management.kubernetes.ca_pem());
-    let file = directory.join("account.kubeconfig");
-    std::fs::write(&file, gateway::admin::kubeconfig(&url, ca, token.trim())).unwrap();
-    file
-}
-
-/// What was refused, and for lack of which right.
-fn forbidden(audit: &Path) -> BTreeSet<String> {
-    let text = std::fs::read_to_string(audit).unwrap();
-    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    // A namespace that goes takes nothing new: that is no lack of rights.
-    let goes = |event: &Value| event["responseStatus"]["message"].to_string().contains("being terminated");
-    let refused = events.filter(|event| event["responseStatus"]["code"] == 403 && !goes(event));
-    refused.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect()
+    management.account("cattle-system", "herdsman", directory)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,6 +44,7 @@ async fn a_cluster_lives_and_dies_by_the_rights_of_the_deployed_account() {
         data.to_str().unwrap(),
     ]);
 
+    our_kinds(&management).await;
     management.apply(&manifest(1), directory.path(), &[]);
     management.until_ready("demo", 2).await;
     // Whoever still speaks v1beta1 is answered by conversion.
@@ -68,7 +56,7 @@ async fn a_cluster_lives_and_dies_by_the_rights_of_the_deployed_account() {
 
     management.delete("demo").await;
     assert_eq!(server.stop(), Some(0));
-    let refused = forbidden(&management.kubernetes.audit_log());
+    let refused = management.forbidden();
     assert!(refused.is_empty(), "deploy/chart/templates/rbac.yaml lacks: {refused:#?}");
 }
 
@@ -109,4 +97,41 @@ async fn speaks(management: &Management, server: &Running) {
     let (code, nodes) = ask(&format!("/k8s/clusters/{id}/api/v1/nodes"), Some(reader.trim()));
     assert_eq!(code, "200", "{nodes}");
     assert!(client(&management.kubeconfig).await.apiserver_version().await.is_ok());
+}
+
+/// The API server asks about clusters and what users write beside them, as soon as it has been told to. Nothing is kept.
+async fn our_kinds(management: &Management) {
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let api = |group: &str, version: &str, plural: &str| management.api(group, version, plural);
+    let clusters = api("provisioning.cattle.io", "v1", "clusters");
+    let cluster = |name: &str, version: &str| -> DynamicObject {
+        let document = json!({
+            "apiVersion": "provisioning.cattle.io/v1", "kind": "Cluster", "metadata": {"name": name},
+            "spec": {"kubernetesVersion": version, "rkeConfig": {}}
+        });
+        serde_json::from_value(document).unwrap()
+    };
+    let mut marks = Default::default();
+    for _ in 0..120 {
+        let made = clusters.create(&dry_run, &cluster("prod", "v1.34.1+k3s1")).await;
+        marks = made.ok().and_then(|made| made.metadata.annotations).unwrap_or_default();
+        if marks.contains_key("field.cattle.io/creatorId") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert!(marks.contains_key("field.cattle.io/creatorId"), "{marks:?}");
+    let refused = clusters.create(&dry_run, &cluster("bad", "newest")).await.unwrap_err();
+    assert!(refused.to_string().contains("spec.kubernetesVersion"), "{refused}");
+    let secret = |name: &str, plan: &str| -> DynamicObject {
+        let document = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "rke.cattle.io/machine-plan",
+            "metadata": {"name": name}, "stringData": {"plan": plan}
+        });
+        serde_json::from_value(document).unwrap()
+    };
+    let secrets = api("", "v1", "secrets");
+    secrets.create(&dry_run, &secret("good", "{}")).await.unwrap();
+    let refused = secrets.create(&dry_run, &secret("bad", "nonsense")).await.unwrap_err();
+    assert!(refused.to_string().contains("data[plan]"), "{refused}");
 }

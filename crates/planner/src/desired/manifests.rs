@@ -17,6 +17,12 @@ pub(super) fn files(context: &Context<'_>, registry: &str) -> Vec<File> {
     let directory = format!("{}/server/manifests/rancher", context.data_dir);
     let runtime = context.runtime();
     let mut files = Vec::new();
+    if context.cluster.pre_bootstrap {
+        let agent = context.cluster.agent.as_ref().filter(|_| context.roles.control_plane);
+        let documents = agent.map(|agent| cluster_agent(context, agent, registry));
+        files.extend(documents.map(|documents| minor(format!("{directory}/cluster-agent.yaml"), documents)));
+        return files;
+    }
     if context.roles.control_plane {
         if let Some(agent) = &context.cluster.agent {
             let documents = cluster_agent(context, agent, registry);
@@ -122,7 +128,9 @@ fn credentials_name(agent: &ClusterAgent) -> String {
 }
 
 fn deployment(context: &Context<'_>, agent: &ClusterAgent, credentials: &str, registry: &str) -> Value {
-    let labels = json!({"app": names::CLUSTER_AGENT});
+    let early = context.cluster.pre_bootstrap;
+    let name = if early { names::CLUSTER_AGENT_BOOTSTRAP } else { names::CLUSTER_AGENT };
+    let labels = json!({"app": name});
     let custom = agent.customization.as_ref();
     let mut container = json!({
         "name": "cluster-register",
@@ -138,9 +146,9 @@ fn deployment(context: &Context<'_>, agent: &ClusterAgent, credentials: &str, re
         Some(affinity) => json!(affinity),
         None => spread(&labels),
     };
-    json!({
+    let mut deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": names::CLUSTER_AGENT, "namespace": namespaces::CATTLE_SYSTEM},
+        "metadata": {"name": name, "namespace": namespaces::CATTLE_SYSTEM},
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {
@@ -158,7 +166,23 @@ fn deployment(context: &Context<'_>, agent: &ClusterAgent, credentials: &str, re
             },
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
         },
-    })
+    });
+    if early {
+        before_the_network(&mut deployment["spec"]["template"]["spec"]);
+    }
+    deployment
+}
+
+/// Without a network of pods it uses the node's, where an API server is, whatever that node waits for itself.
+fn before_the_network(pod: &mut Value) {
+    pod["hostNetwork"] = true.into();
+    pod["dnsPolicy"] = "Default".into();
+    pod["tolerations"] = json!([{"operator": "Exists"}]);
+    pod["nodeSelector"] = json!({"node-role.kubernetes.io/control-plane": "true"});
+    if let Some(env) = pod["containers"][0]["env"].as_array_mut() {
+        env.push(json!({"name": "KUBERNETES_SERVICE_HOST", "value": "127.0.0.1"}));
+        env.push(json!({"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}));
+    }
 }
 
 fn environment(context: &Context<'_>, agent: &ClusterAgent, credentials: &str) -> Vec<Value> {

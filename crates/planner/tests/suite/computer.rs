@@ -31,6 +31,10 @@ pub(crate) struct Computer {
     pub(crate) agent_up: bool,
     /// A plan is on its way that restarts the distribution.
     pub(crate) restart_due: bool,
+    /// Its server could not be made.
+    pub(crate) broken: bool,
+    /// So many writes to its Secret come too late from here on.
+    pub(crate) conflicts: u32,
     /// So many applies fail from here on.
     pub(crate) failures: u32,
     /// Probes that fail.
@@ -116,15 +120,21 @@ impl Computer {
             kubelet_version: kubelet.version.clone(),
             addresses: vec![Address { kind: "InternalIP".into(), address: self.address() }],
             ready: Some(self.alive),
+            lost: !self.alive,
             removal: kubelet.removal,
         });
-        let trouble = (!self.alive).then(|| Trouble { failing: true, message: "node is not healthy".into() });
+        let trouble = |message: &str| Trouble { failing: true, message: message.into() };
+        let trouble = match () {
+            () if self.broken => Some(trouble("failed creating server: out of quota")),
+            () if !self.alive => Some(trouble("node is not healthy")),
+            () => None,
+        };
         let machine = Arc::new(Machine {
             id: format!("uid-{}", self.name),
             labels: self.machine_labels.clone(),
             deleting_since: self.deleting_since,
-            phase_failed: false,
-            infrastructure_ready: self.infrastructure_ready,
+            phase_failed: self.broken,
+            infrastructure_ready: self.infrastructure_ready && !self.broken,
             trouble,
             has_hook: self.has_hook,
             force_remove: self.force_remove,

@@ -146,6 +146,7 @@ fn settings() -> Vec<Case> {
         case("rke2-directories", RKE2, &ALL, true).set("dataDirectories", json!({
             "systemAgent": "/data/agent", "provisioning": "/data/capr", "k8sDistro": "/data/rke2",
         })).set("networking", json!({"stackPreference": "ipv6"})),
+        case("rke2-pre-bootstrap", RKE2, &ALL, true).with(|cluster, _| cluster.pre_bootstrap = true),
         case("k3s-unmanaged", K3S, &ALL, true).set("unmanagedConfig", json!(true)),
     ]
 }

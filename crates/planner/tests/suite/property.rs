@@ -24,12 +24,14 @@ enum Event {
     Edit(usize),
     /// So many applies on a machine fail.
     Fail(Index, u32),
+    /// So many of the planner's writes to a machine's Secret come too late.
+    Conflict(Index, u32),
     /// A machine's agent starts anew.
     Restart(Index),
     /// A machine's agent stops, or runs again.
     Agent(Index, bool),
-    /// A probe of a machine fails, or is well again.
-    Sick(Index, bool),
+    /// A probe of a machine fails, or all are well again.
+    Sick(Index, Option<&'static str>),
     /// Somebody deletes a machine; its pool makes another.
     Delete(Index),
     /// A server dies, as long as etcd lives on; a health check deletes its machine.
@@ -94,13 +96,19 @@ fn edits(runtime: &str) -> Vec<(&'static str, Value)> {
 
 const EDITS: usize = 16;
 
+/// Probes that fail: a machine's, and etcd's own.
+fn probes() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("kubelet"), Just("calico"), Just("kube-apiserver"), Just("etcd")]
+}
+
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => (0..EDITS).prop_map(Event::Edit),
         3 => (any::<Index>(), 1..3_u32).prop_map(|(index, times)| Event::Fail(index, times)),
+        2 => (any::<Index>(), 1..5_u32).prop_map(|(index, times)| Event::Conflict(index, times)),
         2 => any::<Index>().prop_map(Event::Restart),
         2 => (any::<Index>(), any::<bool>()).prop_map(|(index, up)| Event::Agent(index, up)),
-        2 => (any::<Index>(), any::<bool>()).prop_map(|(index, sick)| Event::Sick(index, sick)),
+        2 => (any::<Index>(), proptest::option::of(probes())).prop_map(|(index, probe)| Event::Sick(index, probe)),
         3 => any::<Index>().prop_map(Event::Delete),
         1 => any::<Index>().prop_map(Event::Kill),
         1 => (0..4_usize).prop_map(Event::Grow),
@@ -121,7 +129,8 @@ struct Run {
 
 impl Run {
     fn new(pools: Pools, runtime: &'static str) -> Self {
-        let world = World::new("demo", &format!("v1.33.6+{runtime}"));
+        let mut world = World::new("demo", &format!("v1.33.6+{runtime}"));
+        world.state.beacon = planner::Beacon::Free;
         let mut run =
             Run { world, pools: pools.clone(), made: BTreeMap::new(), edits: edits(runtime), next: 1 };
         for (pool, (.., count)) in pools.iter().enumerate() {
@@ -182,6 +191,7 @@ impl Run {
             }
             Event::Seconds(seconds) => world.now += SignedDuration::from_secs(seconds),
             Event::Fail(index, _)
+            | Event::Conflict(index, _)
             | Event::Restart(index)
             | Event::Agent(index, _)
             | Event::Sick(index, _)
@@ -192,6 +202,10 @@ impl Run {
                 let name = self.pick(&index).unwrap();
                 self.world.computer(&name).failures = times;
             }
+            Event::Conflict(index, times) => {
+                let name = self.pick(&index).unwrap();
+                self.world.computer(&name).conflicts = times;
+            }
             Event::Restart(index) => {
                 let name = self.pick(&index).unwrap();
                 self.world.computer(&name).restart_agent();
@@ -200,9 +214,9 @@ impl Run {
                 let name = self.pick(&index).unwrap();
                 self.world.computer(&name).agent_up = up;
             }
-            Event::Sick(index, sick) => {
+            Event::Sick(index, probe) => {
                 let name = self.pick(&index).unwrap();
-                self.world.computer(&name).sick = if sick { vec!["kubelet".into()] } else { Vec::new() };
+                self.world.computer(&name).sick = probe.map(str::to_owned).into_iter().collect();
             }
             Event::Delete(index) => {
                 let name = self.pick(&index).unwrap();
@@ -215,7 +229,7 @@ impl Run {
         }
     }
 
-    /// A server dies. What costs etcd its quorum without anybody's doing is another story: see scenario 08.
+    /// A server dies. What costs etcd its quorum without anybody's doing is another story: see the scenarios of dead members.
     fn kill(&mut self, name: &str) {
         let removing =
             self.world.computers.values().any(|computer| {

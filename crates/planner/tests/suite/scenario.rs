@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api::catalogue::annotations;
 use jiff::SignedDuration;
-use planner::{Address, CapiCluster, Driver, DriverAddresses, Object, Operation, preview};
+use planner::{Address, Beacon, CapiCluster, Driver, DriverAddresses, Object, Operation, preview};
 use serde_json::Value;
 
 use crate::computer::config;
@@ -66,6 +66,13 @@ fn command_line(world: &mut World, command: &str) {
         "delete" => words.iter().for_each(|name| world.delete(name)),
         "wanted" => world.state.etcd_wanted = words[0].parse().ok(),
         "pause" | "unpause" => world.state.capi.as_mut().unwrap().paused = verb == "pause",
+        "beacon" => {
+            world.state.beacon = match words[0] {
+                "free" => Beacon::Free,
+                owner => Beacon::Held(owner.to_owned()),
+            }
+        }
+        "pre-bootstrap" => world.edit(|cluster| cluster.pre_bootstrap = words[0] == "on"),
         "operation" => {
             world.state.operations.insert(Operation::RotateCertificates);
         }
@@ -93,7 +100,11 @@ fn machine_command(world: &mut World, verb: &str, words: &[&str]) {
     let url = "sim://".to_owned() + words[0];
     let computer = world.computer(words[0]);
     match verb {
-        "infra" => computer.infrastructure_ready = words[1] == "ready",
+        "infra" => {
+            computer.infrastructure_ready = words[1] == "ready";
+            computer.broken = words[1] == "failed";
+        }
+        "conflicts" => computer.conflicts = words[1].parse().unwrap(),
         "kill" => computer.alive = false,
         "revive" => computer.alive = true,
         "agent" => {
@@ -188,14 +199,23 @@ fn show(world: &mut World, words: &[&str]) {
     lines.into_iter().for_each(|line| world.say(line));
 }
 
+fn scripts(directory: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
 #[test]
 fn scenarios_are_as_written() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty());
-    for path in paths {
+    let [k3s, rke2] = ["k3s", "rke2"].map(|runtime| scripts(&directory.join(runtime)));
+    let names = |paths: &[PathBuf]| -> BTreeSet<_> {
+        paths.iter().map(|path| path.file_name().unwrap().to_owned()).collect()
+    };
+    let only: Vec<_> = names(&rke2).symmetric_difference(&names(&k3s)).cloned().collect();
+    assert_eq!(only, ["14-windows.txt"], "both runtimes have the same scenarios; K3s has no Windows");
+    for path in k3s.into_iter().chain(rke2) {
         let golden = fs::read_to_string(&path).unwrap();
         let now = run(&golden);
         assert!(!now.contains("WRONG"), "{}:\n{now}", path.display());

@@ -9,8 +9,8 @@ use plan::agent::{Job, Outcome};
 use plan::orchestrator;
 use plan::secret::apply_changes;
 use planner::{
-    CapiCluster, Cluster, Decision, Epoch, Impact, MachineName, MemberRemoval, Memo, Release, Snapshot,
-    State, Why, decide, decide_with,
+    Beacon, CapiCluster, Cluster, Decision, Epoch, Impact, MachineName, MemberRemoval, Memo, Release,
+    Snapshot, State, Why, decide, decide_with,
 };
 
 use crate::computer::{Computer, Distro, Kubelet, Work, config, variable, version};
@@ -139,7 +139,13 @@ impl World {
             self.say("planner: tokens");
             acted = true;
         }
-        for (name, marks) in &decision.marks {
+        if let Some(ours) = decision.status.beacon {
+            acted = true;
+            self.state.beacon = if ours { Beacon::Ours } else { Beacon::Free };
+            self.say(format!("planner: beacon {}", if ours { "taken" } else { "given back" }));
+        }
+        let refused = self.conflicts(decision);
+        for (name, marks) in decision.marks.iter().filter(|(name, _)| !refused.contains(*name)) {
             acted = true;
             for (label, value) in &marks.labels {
                 let word = if value.is_some() { "" } else { "no " };
@@ -163,7 +169,7 @@ impl World {
                 self.computer(name.as_str()).annotate(annotation, value.clone());
             }
         }
-        for (name, write) in &decision.writes {
+        for (name, write) in decision.writes.iter().filter(|(name, _)| !refused.contains(*name)) {
             acted = true;
             let now = self.now;
             let impact =
@@ -181,7 +187,7 @@ impl World {
             }
             computer.touch();
         }
-        for name in &decision.cancels {
+        for name in decision.cancels.difference(&refused) {
             acted = true;
             self.say(format!("planner: {name} plan called off"));
             let computer = self.computer(name.as_str());
@@ -192,7 +198,23 @@ impl World {
             acted = true;
             self.release(release);
         }
-        acted | self.status(decision)
+        acted | !refused.is_empty() | self.status(decision)
+    }
+
+    /// Machines to whose Secrets somebody else has just written: what was decided for them is not done.
+    fn conflicts(&mut self, decision: &Decision) -> BTreeSet<MachineName> {
+        let named = decision.marks.keys().chain(decision.writes.keys()).chain(&decision.cancels);
+        let mut refused = BTreeSet::new();
+        for name in named.collect::<BTreeSet<_>>() {
+            let computer = self.computer(name.as_str());
+            if computer.conflicts > 0 {
+                computer.conflicts -= 1;
+                computer.touch();
+                refused.insert(name.clone());
+                self.say(format!("planner: {name} somebody else was faster"));
+            }
+        }
+        refused
     }
 
     fn release(&mut self, release: &Release) {

@@ -65,7 +65,7 @@ pub struct Answers<'a> {
     /// Versions that release data is known of; nothing if there is no such data.
     pub known_versions: Option<&'a BTreeSet<String>>,
     /// Arguments that the requested version knows; nothing if that is not known.
-    pub known_arguments: Option<&'a BTreeSet<String>>,
+    pub known_arguments: Option<BTreeSet<String>>,
     /// Whether priority classes and disruption budgets of agents may be set.
     pub agent_scheduling: bool,
 }

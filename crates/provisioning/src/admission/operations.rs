@@ -143,9 +143,9 @@ pub(super) fn drain_hooks(request: &Request<'_>, _: &Answers<'_>, findings: &mut
     }
 }
 
-/// Keys that the version does not know are not passed to the nodes; users should know.
+/// Keys that are not known of the version may be slips of the pen; users should know. They are passed to the nodes all the same.
 pub(super) fn known_keys(request: &Request<'_>, answers: &Answers<'_>, findings: &mut Findings) {
-    let (Some(config), Some(known)) = (request.config(), answers.known_arguments) else { return };
+    let (Some(config), Some(known)) = (request.config(), &answers.known_arguments) else { return };
     let config = &config.configuration;
     let global = (path().child("machineGlobalConfig"), &config.machine_global_config);
     let selected = config.machine_selector_config.iter().enumerate().map(|(index, one)| {
@@ -155,7 +155,7 @@ pub(super) fn known_keys(request: &Request<'_>, answers: &Answers<'_>, findings:
     for (path, settings) in [global].into_iter().chain(selected) {
         for key in settings.keys().filter(|key| !known.contains(*key)) {
             findings
-                .warn(format!("{path}: {key} is no argument of {version}: it is not passed to the nodes"));
+                .warn(format!("{path}: {key} is not known as an argument of {version}: passed on as it is"));
         }
     }
 }

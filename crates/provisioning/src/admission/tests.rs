@@ -508,7 +508,7 @@ fn versions_and_keys_that_are_not_known_are_warned_of() {
     let known_arguments = BTreeSet::from(["cni".to_owned(), "kube-apiserver-arg".to_owned()]);
     let answers = Answers {
         known_versions: Some(&known_versions),
-        known_arguments: Some(&known_arguments),
+        known_arguments: Some(known_arguments),
         ..answers()
     };
     let (old, mut new) = (driver(), driver());
@@ -523,7 +523,7 @@ fn versions_and_keys_that_are_not_known_are_warned_of() {
         let verdict = validate(&update(&old, &new), &answers);
         assert!(verdict.is_admitted(), "{}", verdict.message());
         assert!(verdict.warnings.iter().any(|one| one.contains(words)), "{words}\n{:?}", verdict.warnings);
-        let key = format!("garbage is no argument of {version}");
+        let key = format!("garbage is not known as an argument of {version}");
         assert!(verdict.warnings.iter().any(|one| one.contains(&key)), "{:?}", verdict.warnings);
     }
 }

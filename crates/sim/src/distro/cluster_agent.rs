@@ -34,6 +34,8 @@ const LIFETIME: i64 = 365 * 24 * 3600;
 /// What the Deployment says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Asked {
+    /// Name of the Deployment.
+    name: String,
     server: String,
     ca_checksum: String,
     credentials: String,
@@ -42,6 +44,10 @@ struct Asked {
 
 impl Asked {
     fn of(deployment: &Value) -> Option<Self> {
+        let name = deployment["metadata"]["name"].as_str()?;
+        if ![names::CLUSTER_AGENT, names::CLUSTER_AGENT_BOOTSTRAP].contains(&name) {
+            return None;
+        }
         let spec = &deployment["spec"]["template"]["spec"];
         let env = spec["containers"][0]["env"].as_array()?;
         let of = |name: &str| {
@@ -51,6 +57,7 @@ impl Asked {
         let volumes = spec["volumes"].as_array()?;
         let secret = volumes.iter().find_map(|volume| volume["secret"]["secretName"].as_str())?;
         Some(Asked {
+            name: name.to_owned(),
             server: of("CATTLE_SERVER"),
             ca_checksum: of("CATTLE_CA_CHECKSUM"),
             credentials: secret.to_owned(),
@@ -63,15 +70,14 @@ impl Asked {
 pub(super) async fn run(cluster: &Arc<Cluster>) {
     let deployments: Api<Deployment> =
         Api::namespaced(cluster.client("system:kubelet"), namespaces::CATTLE_SYSTEM);
-    let selector = format!("metadata.name={}", names::CLUSTER_AGENT);
-    let mut events = watcher(deployments, watcher::Config::default().fields(&selector)).boxed();
+    let mut events = watcher(deployments, watcher::Config::default()).boxed();
     let mut asked: Option<Asked> = None;
     loop {
         tokio::select! {
             biased;
             event = events.next() => match event {
-                Some(Ok(Event::Apply(found) | Event::InitApply(found))) => asked = Asked::of(&json!(found)),
-                Some(Ok(Event::Delete(_))) => asked = None,
+                Some(Ok(Event::Apply(found) | Event::InitApply(found))) => asked = Asked::of(&json!(found)).or(asked),
+                Some(Ok(Event::Delete(gone))) => asked = asked.filter(|one| gone.metadata.name.as_ref() != Some(&one.name)),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     tracing::warn!(cluster = cluster.id, error = %agent::chain(&error), "no watch of the cluster agent");

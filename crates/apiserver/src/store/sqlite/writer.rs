@@ -1,8 +1,10 @@
 //! The one writer: takes what waits, commits it together, then answers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use clock::Clock;
+use rusqlite::hooks::Wal;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,6 +21,9 @@ const BATCH_BYTES: usize = 4 << 20;
 
 /// Revisions are set aside in the file so many at a time.
 const RESERVE: i64 = 1_000_000;
+
+/// The write-ahead log is brought into the database when it has so many pages: as many as SQLite has by default.
+const WAL_PAGES: i32 = 1000;
 
 /// Rows of the log that one step of sweeping passes, and pages that it gives back.
 const SWEEP_ROWS: i64 = 500;
@@ -69,6 +74,8 @@ pub(super) struct Writer {
     /// No revision above this has been given out by this file, nor can be without raising it first.
     reserved: i64,
     resealing: Resealing,
+    /// Pages in the write-ahead log after the last commit.
+    wal: Arc<AtomicI32>,
     /// Held as long as something may be written. Fields are dropped in order: the connection goes before.
     _lock: Lock,
 }
@@ -84,13 +91,21 @@ impl Drop for CloseOnExit {
 
 impl Writer {
     pub(super) fn new(
-        connection: Connection,
+        mut connection: Connection,
         core: Arc<Core>,
         clock: Arc<dyn Clock>,
         lock: Lock,
     ) -> Result<Self, Error> {
         let reserved = rows::counter(&connection, "reserved")?;
-        Ok(Writer { connection, core, clock, reserved, resealing: Resealing::default(), _lock: lock })
+        let wal = Arc::<AtomicI32>::default();
+        let noted = wal.clone();
+        // Takes the place of SQLite's own, which would bring the log in before a commit is over.
+        let hook = connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            noted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }));
+        hook.map_err(Error::storage("setting up the store"))?;
+        Ok(Writer { connection, core, clock, reserved, resealing: Resealing::default(), wal, _lock: lock })
     }
 
     /// Works until nobody can ask any more.
@@ -114,6 +129,19 @@ impl Writer {
                 }
             }
             self.commit(writes);
+            self.shorten_log();
+        }
+    }
+
+    /// Brings the write-ahead log into the database when it is long. After everybody was answered and told: they need
+    /// not wait for this. What cannot be brought in now, for a reader or for want of room, is the next time.
+    fn shorten_log(&mut self) {
+        if self.wal.load(Ordering::Relaxed) < WAL_PAGES {
+            return;
+        }
+        let shortened = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = shortened {
+            tracing::debug!(%error, "the write-ahead log stays long");
         }
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::catalogue::{annotations, namespaces, secrets::keys, settings as names};
-use api::management::v3::{Cluster as ManagementCluster, ClusterRegistrationToken, Setting};
+use api::GenericCondition;
+use api::catalogue::{annotations, conditions, features, namespaces, secrets::keys, settings as names};
+use api::management::v3::{Cluster as ManagementCluster, ClusterRegistrationToken, Feature, Setting};
 use api::names::{DEFAULT_REGISTRATION_TOKEN, SYSTEM_REGISTRATION_TOKEN};
 use api::rke::v1::RKEControlPlane;
 use kit::{Key, Object};
@@ -54,6 +55,7 @@ pub(super) fn gather(
         tokens: tokens(ground.known, object, watched),
         settings,
         agent: agent(ground, control_plane, watched),
+        pre_bootstrap: pre_bootstrap(ground.known, control_plane),
         secrets,
         config_maps,
         releases: ground.settings.releases.clone(),
@@ -88,6 +90,22 @@ fn prime(known: &dyn Known, control_plane: &Object) -> bool {
         "" => setting(known, names::RKE2_PROVISIONING_PRIME_DEFAULT) == "true",
         word => word == "true",
     }
+}
+
+/// Secrets have to be in the cluster first: if that is switched on, and until it is done. A cluster that works has them, or never
+/// needed them.
+fn pre_bootstrap(known: &dyn Known, control_plane: &RKEControlPlane) -> bool {
+    let feature = known.get(&kinds::features(), &Key::new("", features::PRE_BOOTSTRAP));
+    let on = feature.and_then(|object| object.view::<Feature>().ok()).is_some_and(|one| one.enabled());
+    let initialization = control_plane.status.as_ref().and_then(|status| status.initialization.as_ref());
+    if !on || initialization.is_some_and(|all| all.control_plane_initialized == Some(true)) {
+        return false;
+    }
+    let key = Key::new("", &control_plane.spec.management_cluster_name);
+    let Some(management) = known.get(&kinds::management_clusters(), &key) else { return true };
+    let Ok(view) = management.view::<ManagementCluster>() else { return true };
+    let all = view.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    !GenericCondition::find(all, conditions::PRE_BOOTSTRAPPED).is_some_and(GenericCondition::is_true)
 }
 
 /// The join tokens, once their Secret has both.

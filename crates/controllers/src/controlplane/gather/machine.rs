@@ -192,6 +192,7 @@ fn node(parts: &Parts, status: &MachineStatus) -> Result<Option<Node>, Unreadabl
             node.provider_id =
                 view.spec.as_ref().and_then(|spec| spec.provider_id.clone()).unwrap_or_default();
             node.ready = Some(is_ready(&view));
+            node.lost = readiness(&view) == Some("Unknown");
             node.removal = removal(object);
         }
     }
@@ -200,8 +201,13 @@ fn node(parts: &Parts, status: &MachineStatus) -> Result<Option<Node>, Unreadabl
 
 /// Whether a node says that it is ready.
 pub(crate) fn is_ready(node: &DownstreamNode) -> bool {
-    let found = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    found.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+    readiness(node) == Some("True")
+}
+
+/// The status of a node's condition `Ready`.
+fn readiness(node: &DownstreamNode) -> Option<&str> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|one| one.type_ == "Ready").map(|one| one.status.as_str())
 }
 
 /// How far the distribution is with the node's etcd member.

@@ -7,10 +7,11 @@ use api::capi::v1beta2::{Cluster, MachineDeployment};
 use api::catalogue::{annotations, conditions, labels};
 use api::management::v3::Cluster as ManagementCluster;
 use api::names::kubeconfig_secret;
+use api::plans::v1alpha1::OWNER_PLANNER;
 use api::rke::v1::{RKEControlPlane, RKEControlPlaneStatus};
 use kit::object::Unreadable;
 use kit::{Key, Object, index};
-use planner::{CapiCluster, Epoch, Operation, State};
+use planner::{Beacon, CapiCluster, Epoch, Operation, State};
 
 use super::super::known::{Known, kinds};
 use super::Ground;
@@ -32,6 +33,7 @@ pub(super) fn gather(
         capi: cluster.map(capi).transpose()?,
         deleting: object.deleting(),
         paused: object.annotation(annotations::PAUSED).is_some(),
+        beacon: beacon(ground.known.get(&kinds::beacons(), &object.key()).as_deref()),
         designated_init: object.label(labels::INIT_NODE_MACHINE_ID).unwrap_or_default().into(),
         initialized: initialization.and_then(|all| all.control_plane_initialized) == Some(true),
         bootstrapped: has(conditions::BOOTSTRAPPED),
@@ -52,7 +54,22 @@ fn capi(cluster: &Object) -> Result<CapiCluster, Unreadable> {
         infrastructure_provisioned: initialization.infrastructure_provisioned == Some(true),
         paused: view.spec.paused == Some(true),
         deleting: cluster.deleting(),
+        control_plane_initialized: kit::conditions::has(
+            view.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default(),
+            conditions::CONTROL_PLANE_INITIALIZED,
+            kit::conditions::Status::True,
+        ),
     })
+}
+
+/// Who may write plans.
+fn beacon(object: Option<&Object>) -> Beacon {
+    let Some(object) = object else { return Beacon::Absent };
+    match object.document()["status"]["owner"].as_str().unwrap_or_default() {
+        "" => Beacon::Free,
+        OWNER_PLANNER => Beacon::Ours,
+        other => Beacon::Held(other.to_owned()),
+    }
 }
 
 /// Whether the cluster's agent is connected, by the management cluster's condition.
