@@ -1,10 +1,6 @@
 //! A real Kubernetes as management cluster, and what is on it.
 
-<<<<<<< HEAD
-use std::collections::BTreeMap;
-=======
-use std::collections::BTreeSet;
->>>>>>> main
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
