@@ -76,8 +76,8 @@ fn a_cluster_of_five_is_made_grows_changes_and_goes() {
         // Deliver, note the join URL, copy the applied plan, note that probes passed, elect; conditions as they change.
         let few = [
             ("PATCH secrets", 5 * 5),
-            ("PATCH machines/status", 5 * 8),
-            ("PATCH rkecontrolplanes/status", 20),
+            ("PATCH machines/status", 5 * 5),
+            ("PATCH rkecontrolplanes/status", 14),
         ];
         for (what, most) in few {
             assert!(written.get(what).copied().unwrap_or_default() <= most, "{what}: {written:?}");
