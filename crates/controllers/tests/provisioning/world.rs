@@ -11,6 +11,7 @@ use capi::{ClusterCache, Paces};
 use clock::{Clock, RuntimeClock, SeededEntropy};
 use controllers::ServerInfo;
 use controllers::admission::Door;
+use controllers::agents::Offer;
 use controllers::bootstrap::Installers;
 use kit::Key;
 use kit::access::{Dial, Dialling};
@@ -167,6 +168,8 @@ pub(crate) struct World {
     pub(crate) client: kube::Client,
     pub(crate) hold: Arc<AtomicBool>,
     pub(crate) server: watch::Sender<ServerInfo>,
+    /// The agents that the server gives out.
+    pub(crate) offer: Offer,
     seed: u64,
     /// The controllers, so that they can be stopped and started again.
     controllers: JoinSet<()>,
@@ -227,6 +230,7 @@ impl World {
             client,
             hold,
             server: watch::channel(info).0,
+            offer: Offer::default(),
             seed,
             controllers: JoinSet::new(),
             _stand_ins: stand_ins,
@@ -267,6 +271,7 @@ impl World {
         self.controllers.spawn(controllers::provisioning::run(parts.clone()));
         self.controllers.spawn(controllers::infrastructure::run(parts.clone()));
         self.controllers.spawn(controllers::bootstrap::run(parts.clone(), installers));
+        self.controllers.spawn(controllers::agents::run(parts.clone(), self.offer.clone()));
         self.controllers.spawn(controllers::custom::run(parts));
     }
 
