@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
@@ -127,11 +128,7 @@ impl Server {
     }
 
     /// A connection for one protocol.
-    pub(crate) async fn connect(
-        &self,
-        as_administrator: bool,
-        protocol: &[u8],
-    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    pub(crate) async fn connect(&self, as_administrator: bool, protocol: &[u8]) -> Result<Stream> {
         let mut config =
             if as_administrator { (*self.with_certificate).clone() } else { (*self.without).clone() };
         config.alpn_protocols = vec![protocol.to_vec()];
@@ -139,9 +136,17 @@ impl Server {
         stream.set_nodelay(true)?;
         let host = self.address.rsplit_once(':').map_or(self.address.as_str(), |(host, _)| host);
         let name = ServerName::try_from(host.to_owned())?;
+        let stream = BufReader::with_capacity(READ, stream);
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.context("no TLS")
     }
 }
+
+/// What is read from a socket at once. TLS alone would ask for a few kilobytes at a time: a load generator would spend
+/// most of its time in the system.
+const READ: usize = 256 * 1024;
+
+/// A connection to a server.
+pub(crate) type Stream = tokio_rustls::client::TlsStream<BufReader<TcpStream>>;
 
 type Sender = http2::SendRequest<Full<Bytes>>;
 

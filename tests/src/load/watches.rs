@@ -3,11 +3,10 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::{Buf, Bytes, BytesMut};
+use clock::{Clock, Monotonic, SystemClock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
-use crate::client::Server;
+use crate::client::{Server, Stream};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The largest window there is: nobody ever waits for room.
@@ -34,8 +33,10 @@ const GOOD: u8 = 0x88;
 
 /// The watches of one connection.
 pub(super) struct Watches {
-    stream: TlsStream<TcpStream>,
+    stream: Stream,
     received: BytesMut,
+    /// When that was.
+    at: Monotonic,
     /// The beginning of a line that is not there as a whole, for each watch.
     begun: Vec<Vec<u8>>,
 }
@@ -51,7 +52,8 @@ impl Watches {
     /// Opens so many watches of one path, and waits until all are answered.
     pub(super) async fn open(server: &Server, path: &str, count: usize) -> Result<Self> {
         let stream = server.connect(true, b"h2").await?;
-        let mut watches = Watches { stream, received: BytesMut::new(), begun: vec![Vec::new(); count] };
+        let (received, at, begun) = (BytesMut::new(), SystemClock.monotonic(), vec![Vec::new(); count]);
+        let mut watches = Watches { stream, received, at, begun };
         let mut out = PREFACE.to_vec();
         let settings = [[0, 2, 0, 0, 0, 0], [0, 4, 0x7f, 0xff, 0xff, 0xff]].concat();
         frame(&mut out, SETTINGS, 0, 0, &settings);
@@ -73,8 +75,11 @@ impl Watches {
         Ok(watches)
     }
 
-    /// Waits for events; each that has come is given to `take`.
-    pub(super) async fn events(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// Waits for events; each that has come is given to `take`, with the time when it was read.
+    pub(super) async fn events(
+        &mut self,
+        mut take: impl FnMut(&[u8], Monotonic) -> Result<()>,
+    ) -> Result<()> {
         loop {
             let next = self.next().await?;
             if next.kind != DATA {
@@ -83,7 +88,8 @@ impl Watches {
             ensure!(next.flags & (PADDED | END_STREAM) == 0, "a watch ended, or is padded");
             let watch = usize::try_from(next.stream / 2)?;
             let begun = self.begun.get_mut(watch).context("a watch that was not opened")?;
-            return lines(begun, &next.payload, &mut take);
+            let at = self.at;
+            return lines(begun, &next.payload, &mut |line| take(line, at));
         }
     }
 
@@ -93,6 +99,7 @@ impl Watches {
             let Some(next) = split(&mut self.received) else {
                 self.received.reserve(READ);
                 ensure!(self.stream.read_buf(&mut self.received).await? > 0, "the connection was closed");
+                self.at = SystemClock.monotonic();
                 continue;
             };
             let mut out = Vec::new();
@@ -165,7 +172,10 @@ fn length(mut length: usize) -> Vec<u8> {
 /// Gives the lines that `more` completes; what is left is kept in `begun`.
 fn lines(begun: &mut Vec<u8>, more: &[u8], take: &mut impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     // Nearly always a frame is a line.
-    if begun.is_empty() && more.last() == Some(&b'\n') {
+    if let (true, Some((b'\n', line))) = (begun.is_empty(), more.split_last()) {
+        if !line.contains(&b'\n') {
+            return take(more);
+        }
         return more.split_inclusive(|byte| *byte == b'\n').try_for_each(take);
     }
     begun.extend_from_slice(more);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::capi::v1beta2::Machine;
 use clock::{Clock, Entropy};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kit::access::SharedAccess;
 use kit::events::Events;
 use kit::object::Unreadable;
@@ -27,6 +27,9 @@ use crate::{Parts, ServerInfo};
 pub(crate) const MANAGER: &str = "herdsman-controlplane";
 /// How long the first look at a provider's kind waits until its objects are known.
 const SYNC_WITHIN: Duration = Duration::from_secs(20);
+
+/// What is between two changes of a condition's words alone: whoever reads them is no faster, and every one is written for good.
+const QUIET: SignedDuration = SignedDuration::from_secs(2);
 
 /// Why a look failed.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +124,8 @@ pub(crate) struct Context {
     pub(crate) features: Arc<Cache>,
     definitions: Arc<Cache>,
     desks: Mutex<BTreeMap<Key, Desk>>,
+    /// When something was last said of each control plane (under an empty name) and of its machines.
+    spoken: Mutex<BTreeMap<Key, BTreeMap<String, Timestamp>>>,
     interests: Mutex<Interests>,
 }
 
@@ -154,6 +159,7 @@ impl Context {
             server,
             settings,
             desks: Mutex::default(),
+            spoken: Mutex::default(),
             interests: Mutex::default(),
         })
     }
@@ -203,8 +209,25 @@ impl Context {
     /// A control plane is gone.
     pub(crate) fn forget(&self, key: &Key) {
         lock(&self.desks).remove(key);
+        lock(&self.spoken).remove(key);
         lock(&self.interests).set(key, BTreeSet::new());
         self.settings.waits.set(super::status::WAITS, key, Vec::new());
+    }
+
+    /// Something is about to be said of a control plane or one of its machines. Words that only follow words wait until some time has
+    /// passed since the last ones: gives how long, or nothing if it may be said now.
+    pub(crate) fn quiet(&self, key: &Key, name: &str, only_words: bool) -> Option<SignedDuration> {
+        let now = self.now();
+        let mut spoken = lock(&self.spoken);
+        let of = spoken.entry(key.clone()).or_default();
+        let rest = of.get(name).map(|last| QUIET - now.duration_since(*last));
+        match rest.filter(|rest| only_words && rest.is_positive()) {
+            Some(rest) => Some(rest),
+            None => {
+                of.insert(name.to_owned(), now);
+                None
+            }
+        }
     }
 
     /// The control planes whose plans an object reaches.

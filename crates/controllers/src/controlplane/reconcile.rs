@@ -46,8 +46,10 @@ impl Controller for ControlPlanes {
         let acted = act::all(context, turn, &seen, &decision).await;
         let rest = object.deleting().then(|| removal::Rest::of(&seen));
         let removed = rest.as_ref().map(removal::Rest::finding);
-        status::control_plane(context, turn, &seen, &decision, removed).await?;
-        status::machines(context, turn, &seen, &decision).await?;
+        let held = [
+            status::control_plane(context, turn, &seen, &decision, removed).await?,
+            status::machines(context, turn, &seen, &decision).await?,
+        ];
         status::tell(context, &seen, &decision).await;
         acted?;
         if let Some(rest) = &rest {
@@ -59,6 +61,7 @@ impl Controller for ControlPlanes {
             context.access.try_now(&seen.cluster_key());
         }
         let wait = decision.wake_at.map(|at| at.duration_since(context.now()));
+        let wait = wait.into_iter().chain(held.into_iter().flatten()).min();
         Ok(wait.map_or(Ended::Well, |wait| Ended::Again(wait.try_into().unwrap_or(Duration::ZERO))))
     }
 }

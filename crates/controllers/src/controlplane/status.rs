@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api::Tracked;
 use api::capi::v1beta2::Machine;
 use api::catalogue::{conditions, reasons};
-use api::rke::v1::{RKEControlPlane, RKEControlPlaneInitialization};
-use jiff::Timestamp;
+use api::rke::v1::{RKEControlPlane, RKEControlPlaneInitialization, RKEControlPlaneStatus};
+use jiff::{SignedDuration, Timestamp};
 use kit::conditions::legacy::{self, Severity};
 use kit::conditions::{self as findings, Finding, Status as Said};
 use kit::events;
@@ -35,18 +35,38 @@ const TROUBLE: [Code; 9] = [
     Code::VersionSkew,
 ];
 
-/// Writes the control plane's status. `removed` is how far its removal is, if it is being deleted.
+/// Writes the control plane's status. `removed` is how far its removal is, if it is being deleted. Gives how long what is new is held
+/// back, if it is words alone.
 pub(crate) async fn control_plane(
     context: &Arc<Context>,
     turn: &Turn,
     seen: &Seen,
     decision: &Decision,
     removed: Option<provisioned::Finding>,
-) -> Result<(), Error> {
+) -> Result<Option<SignedDuration>, Error> {
     let object = &seen.control_plane;
     let mut tracked: Tracked<RKEControlPlane> = begin(object)?;
+    let before = without_words(&tracked);
     next(&mut tracked, seen, decision, removed, context.now());
-    write(context, turn, &context.control_planes, object, &tracked).await
+    if tracked.merge_patch().is_ok_and(|patch| patch.is_none()) {
+        return Ok(None);
+    }
+    if let Some(held) = context.quiet(&object.key(), "", without_words(&tracked) == before) {
+        return Ok(Some(held));
+    }
+    write(context, turn, &context.control_planes, object, &tracked).await?;
+    Ok(None)
+}
+
+/// A status as it is without the messages of its conditions, and without when they were written.
+fn without_words(control_plane: &RKEControlPlane) -> RKEControlPlaneStatus {
+    let mut status = control_plane.status.clone().unwrap_or_default();
+    for condition in &mut status.conditions {
+        condition.message.clear();
+        condition.last_update_time.clear();
+        condition.last_transition_time.clear();
+    }
+    status
 }
 
 /// The status after a decision.
@@ -85,13 +105,14 @@ fn next(
     }
 }
 
-/// Writes the conditions of every Machine that a decision speaks of.
+/// Writes the conditions of every Machine that a decision speaks of. Gives how long something is held back, if it is words alone.
 pub(crate) async fn machines(
     context: &Arc<Context>,
     turn: &Turn,
     seen: &Seen,
     decision: &Decision,
-) -> Result<(), Error> {
+) -> Result<Option<SignedDuration>, Error> {
+    let (key, mut held) = (seen.control_plane.key(), None);
     for (name, machine) in &seen.machines {
         let planned = seen.snapshot.machines.get(name).filter(|planned| planned.plan.has_plan);
         let version = &seen.view.spec.kubernetes_version;
@@ -104,13 +125,18 @@ pub(crate) async fn machines(
         if wanted.iter().all(|(type_, condition)| says(&view, type_, condition)) {
             continue;
         }
+        let only_words = wanted.iter().all(|(type_, condition)| stands(&view, type_, condition).is_some());
+        if let Some(rest) = context.quiet(&key, name.as_str(), only_words) {
+            held = Some(held.map_or(rest, |known: SignedDuration| known.min(rest)));
+            continue;
+        }
         let mut tracked: Tracked<Machine> = begin(&machine.object)?;
         for (type_, condition) in &wanted {
             say(&mut tracked, type_, condition, context.now());
         }
         write(context, turn, &context.machines, &machine.object, &tracked).await?;
     }
-    Ok(())
+    Ok(held)
 }
 
 /// Whether the agent could do what it was told.
@@ -133,11 +159,15 @@ fn plan_applied(machine: &SeenMachine, version: &str, worker: bool) -> Condition
 
 /// Whether a Machine says so already. A new generation alone is no news.
 fn says(machine: &Machine, type_: &str, condition: &Condition) -> bool {
+    stands(machine, type_, condition) == Some(&condition.message)
+}
+
+/// The words of a Machine's condition, if it is as it should be but for them.
+fn stands<'a>(machine: &'a Machine, type_: &str, condition: &Condition) -> Option<&'a String> {
     let listed = machine.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    findings::find(listed, type_).is_some_and(|found| {
-        (found.status.as_str(), found.reason.as_str(), &found.message)
-            == (condition.status, condition.reason, &condition.message)
-    })
+    let found = findings::find(listed, type_)?;
+    let same = (found.status.as_str(), found.reason.as_str()) == (condition.status, condition.reason);
+    same.then_some(&found.message)
 }
 
 /// Sets a condition of a Machine, for readers of both API versions.

@@ -11,6 +11,7 @@ use capi::{ClusterCache, Paces};
 use clock::{Clock, RuntimeClock, SeededEntropy};
 use controllers::ServerInfo;
 use controllers::admission::Door;
+use controllers::agents::Offer;
 use controllers::bootstrap::Installers;
 use kit::Key;
 use kit::access::{Dial, Dialling};
@@ -167,6 +168,8 @@ pub(crate) struct World {
     pub(crate) client: kube::Client,
     pub(crate) hold: Arc<AtomicBool>,
     pub(crate) server: watch::Sender<ServerInfo>,
+    /// The agents that the server gives out.
+    pub(crate) offer: Offer,
     seed: u64,
     /// What they wait for, by code.
     pub(crate) waits: Arc<controllers::controlplane::Waits>,
@@ -229,6 +232,7 @@ impl World {
             client,
             hold,
             server: watch::channel(info).0,
+            offer: Offer::default(),
             seed,
             waits: Arc::default(),
             controllers: JoinSet::new(),
@@ -270,6 +274,7 @@ impl World {
         self.controllers.spawn(controllers::provisioning::run(parts.clone()));
         self.controllers.spawn(controllers::infrastructure::run(parts.clone()));
         self.controllers.spawn(controllers::bootstrap::run(parts.clone(), installers));
+        self.controllers.spawn(controllers::agents::run(parts.clone(), self.offer.clone()));
         self.controllers.spawn(controllers::custom::run(parts));
     }
 

@@ -1,10 +1,10 @@
 //! A real Kubernetes as management cluster, and what is on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::discovery::Discovery;
 use kube::{Api, Client};
@@ -87,35 +87,12 @@ impl Management {
 
     /// Waits until the cluster has so many Ready nodes, and is ready itself; they are asked for through its tunnel.
     pub(crate) async fn until_ready(&self, cluster: &str, nodes: usize) {
-        let mut last = String::new();
-        for _ in 0..WITHIN.as_millis() / 500 {
-            let found = self.nodes(cluster).await;
-            let described = herdsman(&self.kubeconfig, &["describe", cluster]).stdout;
-            let ready = described.starts_with(format!("cluster {cluster}  Ready").as_bytes());
-            last = format!("ready: {ready}, nodes: {found:?}");
-            if ready && found.len() == nodes && found.iter().all(|(_, ready)| *ready) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-        let explained = herdsman(&self.kubeconfig, &["explain", &format!("cluster/{cluster}")]);
-        panic!("{cluster} never is ready: {last}\n{}", String::from_utf8_lossy(&explained.stdout));
+        until_ready(&self.kubeconfig, cluster, nodes).await;
     }
 
     /// The nodes of a cluster by `herdsman kubeconfig`, and whether each is Ready; none if it is not reached.
     pub(crate) async fn nodes(&self, cluster: &str) -> Vec<(String, bool)> {
-        let text = herdsman(&self.kubeconfig, &["kubeconfig", cluster]);
-        if !text.status.success() {
-            return Vec::new();
-        }
-        let nodes = Api::<Node>::all(client_of(&String::from_utf8(text.stdout).unwrap()).await);
-        let asked = tokio::time::timeout(Duration::from_secs(10), nodes.list(&ListParams::default())).await;
-        let Ok(Ok(found)) = asked else { return Vec::new() };
-        let ready = |node: &Node| {
-            let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();
-            conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
-        };
-        found.iter().map(|node| (node.metadata.uid.clone().unwrap_or_default(), ready(node))).collect()
+        nodes(&self.kubeconfig, cluster).await
     }
 
     pub(crate) async fn get(&self, group: &str, version: &str, plural: &str, name: &str) -> Option<Value> {
@@ -198,4 +175,53 @@ impl Management {
         }
         found
     }
+}
+
+/// Waits until a cluster of the server of this kubeconfig has so many Ready nodes, and is ready itself.
+pub(crate) async fn until_ready(kubeconfig: &Path, cluster: &str, count: usize) {
+    let mut last = String::new();
+    for _ in 0..WITHIN.as_millis() / 500 {
+        let found = nodes(kubeconfig, cluster).await;
+        let described = herdsman(kubeconfig, &["describe", cluster]).stdout;
+        let ready = described.starts_with(format!("cluster {cluster}  Ready").as_bytes());
+        last = format!("ready: {ready}, nodes: {found:?}");
+        if ready && found.len() == count && found.iter().all(|(_, ready)| *ready) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let explained = herdsman(kubeconfig, &["explain", &format!("cluster/{cluster}")]);
+    panic!("{cluster} never is ready: {last}\n{}", String::from_utf8_lossy(&explained.stdout));
+}
+
+/// The nodes of a cluster by `herdsman kubeconfig`, and whether each is Ready; none if it is not reached.
+pub(crate) async fn nodes(kubeconfig: &Path, cluster: &str) -> Vec<(String, bool)> {
+    let text = herdsman(kubeconfig, &["kubeconfig", cluster]);
+    match text.status.success() {
+        true => nodes_by(&String::from_utf8(text.stdout).unwrap()).await,
+        false => Vec::new(),
+    }
+}
+
+/// The same, by the cluster's own kubeconfig.
+pub(crate) async fn nodes_by(kubeconfig: &str) -> Vec<(String, bool)> {
+    let nodes = Api::<Node>::all(client_of(kubeconfig).await);
+    let asked = tokio::time::timeout(Duration::from_secs(10), nodes.list(&ListParams::default())).await;
+    let Ok(Ok(found)) = asked else { return Vec::new() };
+    let ready = |node: &Node| {
+        let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();
+        conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
+    };
+    found.iter().map(|node| (node.metadata.uid.clone().unwrap_or_default(), ready(node))).collect()
+}
+
+/// Every plan that was applied: whose, and its checksum.
+pub(crate) async fn plans(kubeconfig: &Path) -> BTreeMap<String, String> {
+    let secrets = Api::<Secret>::namespaced(client(kubeconfig).await, "fleet-default");
+    let found = secrets.list(&ListParams::default()).await.unwrap();
+    let plan = |secret: &Secret| {
+        let data = secret.data.as_ref()?.get("applied-checksum")?;
+        Some((secret.metadata.name.clone()?, String::from_utf8_lossy(&data.0).into_owned()))
+    };
+    found.iter().filter_map(plan).collect()
 }
