@@ -53,6 +53,7 @@ struct Timers {
 }
 
 /// What a watch waits for.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 enum Next {
     Told(Result<Option<Told>, Status>),
     Bookmark,
