@@ -67,11 +67,25 @@ fn a_real_k3s_from_creation_to_removal() {
 
     // Something runs, and is reached: logs and exec are streams through the tunnel.
     let image = format!("--image={POD_IMAGE}");
-    let command = ["--command", "--", "/busybox", "sh", "-c", "echo it runs; exec /busybox sleep 100000"];
+    let command = [
+        "--command",
+        "--",
+        "/busybox",
+        "sh",
+        "-c",
+        "echo it runs; while true; do echo it answers | /busybox nc -l -p 8080; done",
+    ];
     world.inside(&[&["run", "hello", &image, "--image-pull-policy=Never"], &command[..]].concat());
     world.inside(&["wait", "pod/hello", "--for=condition=Ready", "--timeout=300s"]);
     assert_eq!(world.inside(&["logs", "hello"]), "it runs\n");
     assert_eq!(world.inside(&["exec", "hello", "--", "/busybox", "echo", "hello"]), "hello\n");
+
+    // So are watches and forwarded ports.
+    world.inside(&["label", "pod", "hello", "seen=yes"]);
+    let watched =
+        world.watch(&["get", "pods", "-l", "seen=yes", "--watch", "-o", "name"], |line| line == "pod/hello");
+    assert!(watched, "{}", world.diagnosis());
+    assert_eq!(world.forwarded("hello", 8080), "it answers\n");
 
     // A change of the configuration reaches the machines that are there.
     let before = everybody(&world);

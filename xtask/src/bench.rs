@@ -9,6 +9,7 @@ mod kubernetes;
 mod load;
 mod planner;
 mod provisioning;
+mod start;
 mod tunnel;
 
 use anyhow::bail;
@@ -38,7 +39,7 @@ struct Benchmark {
 }
 
 /// Every benchmark there is.
-const BENCHMARKS: [Benchmark; 10] = [
+const BENCHMARKS: [Benchmark; 11] = [
     Benchmark { name: "peer-kubernetes", run: kubernetes::run },
     Benchmark { name: "apiserver", run: apiserver::run },
     Benchmark { name: "agent", run: agent::run },
@@ -47,6 +48,7 @@ const BENCHMARKS: [Benchmark; 10] = [
     Benchmark { name: "planner", run: planner::run },
     Benchmark { name: "capi", run: capi::run },
     Benchmark { name: "provisioning", run: provisioning::run },
+    Benchmark { name: "start", run: start::run },
     Benchmark { name: "fleet", run: fleet::converge },
     Benchmark { name: "idle", run: fleet::idle },
 ];

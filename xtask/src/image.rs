@@ -1,6 +1,6 @@
 //! `cargo xtask image`: container images of the product, as archives that `docker load` and containerd take.
 //!
-//! Each has one static program and the authorities that the system trusts, and nothing else.
+//! Each has one static program and the authorities that the system trusts; the product's also the agent that nodes download. Nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -37,22 +37,30 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Builds the programs, and the images of them.
 pub(crate) fn build(which: Which) -> anyhow::Result<Vec<PathBuf>> {
+    let agent = dist::build()?;
     let mut all = Vec::new();
     if which != Which::Herdsman {
-        all.push(write("cluster-agent", &dist::build()?, "herdsman-agent", &["tunnel"])?);
+        let program = Entry { path: "herdsman-agent", from: &agent, mode: 0o755 };
+        all.push(write("cluster-agent", &["tunnel"], vec![program])?);
     }
     if which != Which::ClusterAgent {
-        all.push(write("herdsman", &dist::build_product()?, "herdsman", &[])?);
+        let product = dist::build_product()?;
+        // The server looks for what nodes download beside its own program.
+        let name = agent.file_name().unwrap_or_default().to_string_lossy();
+        let programs = vec![
+            Entry { path: "herdsman", from: &product, mode: 0o755 },
+            Entry { path: &name, from: &agent, mode: 0o755 },
+        ];
+        all.push(write("herdsman", &[], programs)?);
     }
     Ok(all)
 }
 
-/// `herdsman/<name>:v<version>` in `target/dist/<name>.tar`.
-fn write(name: &str, from: &Path, program: &str, arguments: &[&str]) -> anyhow::Result<PathBuf> {
+/// `herdsman/<name>:v<version>` in `target/dist/<name>.tar`. The first file is the program that runs.
+fn write(name: &str, arguments: &[&str], mut files: Vec<Entry<'_>>) -> anyhow::Result<PathBuf> {
     let archive = dist::directory()?.join(format!("{name}.tar"));
-    let path = format!("/{program}");
+    let path = format!("/{}", files.first().map_or(name, |file| file.path));
     let entrypoint: Vec<&str> = std::iter::once(path.as_str()).chain(arguments.iter().copied()).collect();
-    let mut files = vec![Entry { path: program, from, mode: 0o755 }];
     let authorities = Path::new(AUTHORITIES);
     if authorities.is_file() {
         files.push(Entry { path: AUTHORITIES.trim_start_matches('/'), from: authorities, mode: 0o644 });

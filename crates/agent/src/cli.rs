@@ -18,6 +18,7 @@ use crate::kubeconfig::Kubeconfig;
 use crate::log;
 use crate::machine::{Images, Machine};
 use crate::tunnel;
+use crate::update;
 
 const USAGE: &str = "\
 usage: herdsman-agent <command>
@@ -179,7 +180,12 @@ impl Process {
         let load = || tunnel::Config::load(|name| self.variable(name).to_owned());
         let entropy = || Box::new(SystemEntropy) as Box<dyn Entropy>;
         let run = tunnel::run(load, &self.environment, Arc::new(SystemClock), entropy);
-        match run.await.map_err(|error| crate::chain(&error))? {}
+        let binary = std::env::current_exe().map_err(|error| format!("cannot find this binary: {error}"))?;
+        tokio::select! {
+            biased;
+            () = update::superseded(&binary) => Ok(Done::Replaced(binary)),
+            result = run => match result.map_err(|error| crate::chain(&error))? {},
+        }
     }
 
     async fn apply(&self, path: &Path) -> Result<Done, Failure> {

@@ -106,6 +106,22 @@ impl Client {
         }
     }
 
+    /// A file of at most `most` bytes, which may take its time as long as it goes on.
+    pub async fn file(&self, path: &str, most: usize) -> Result<Vec<u8>, Error> {
+        let (mut body, _connection) = self.stream(path).await?;
+        let mut bytes = Vec::new();
+        loop {
+            let frame = tokio::time::timeout(PATIENCE, body.frame()).await.map_err(|_| Error::Timeout)?;
+            let Some(frame) = frame else { return Ok(bytes) };
+            if let Ok(data) = frame?.into_data() {
+                bytes.extend_from_slice(&data);
+            }
+            if bytes.len() > most {
+                return Err(Error::Body(format!("it has more than {most} bytes")));
+            }
+        }
+    }
+
     /// Replaces a document; gives it as the server has it now.
     pub async fn put(&self, path: &str, document: &Value) -> Result<Value, Error> {
         self.document(Method::PUT, path, Some(document)).await

@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 
 use crate::apply::Applier;
 use crate::authority::{self, Authority};
+use crate::client::Client;
 use crate::config::{self, Config, Connection};
 use crate::disk;
 use crate::journal::Journal;
@@ -21,7 +22,7 @@ use crate::moved::{self, Notice};
 use crate::remote::{Observer, Remote};
 use crate::start;
 use crate::systemd;
-use crate::update::{self, Event, Keeper, Verdict};
+use crate::update::{self, Event, Followed, Keeper, Verdict};
 use crate::watch::Place;
 
 /// Why the service cannot be.
@@ -196,6 +197,15 @@ impl Observer for Service {
         Box::pin(async {
             let Some(keeper) = &self.keeper else { return false };
             keeper.lock().await.found_another().await.inspect_err(complain).unwrap_or(false)
+        })
+    }
+
+    fn binary<'a>(&'a self, client: &'a Client, wanted: &'a str) -> Later<'a, Followed> {
+        Box::pin(async move {
+            match &self.keeper {
+                Some(keeper) => keeper.lock().await.follow(client, wanted).await,
+                None => Followed::default(),
+            }
         })
     }
 

@@ -78,10 +78,12 @@ impl Object {
         value
     }
 
-    /// The whole Secret with an annotation, to be sent.
-    pub fn annotated(&self, name: &str, value: &str) -> Value {
+    /// The whole Secret with annotations, to be sent.
+    pub fn annotated<'a>(&self, notes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
         let mut document = self.with(&Changes::new());
-        document["metadata"]["annotations"][name] = value.into();
+        for (name, value) in notes {
+            document["metadata"]["annotations"][name] = value.into();
+        }
         document
     }
 

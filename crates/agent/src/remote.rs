@@ -7,7 +7,9 @@ use http::StatusCode;
 use jiff::Timestamp;
 use plan::agent::{Chores, Job, Local, Outcome, Seen, Source, Step, Tended, Why, Write, decide};
 use plan::authority::{TRUSTED, WANTED};
+use plan::binary;
 use plan::secret::{AGENT_EXPECTED_ANNOTATION as EXPECTED, Changes, MOVED_TO_ANNOTATION as MOVED_TO};
+use serde_json::Value;
 use tokio::sync::watch as channel;
 
 use crate::apply::Applier;
@@ -19,6 +21,7 @@ use crate::moved::Notice;
 use crate::object::{self, Object};
 use crate::probes;
 use crate::retry::Retry;
+use crate::update::Followed;
 use crate::watch::{self, News, Place};
 
 /// The longest sleep while something is due later: the clock may be set meanwhile.
@@ -45,6 +48,12 @@ pub trait Observer: Send + Sync {
     /// There is nothing to do, and all that was done is reported. True ends the loop.
     fn at_rest(&self) -> Later<'_, bool> {
         Box::pin(std::future::ready(false))
+    }
+
+    /// There is nothing to do, and this is the binary that the server would have run ([`plan::binary::WANTED`]), if it says.
+    /// Gives what is to be said of binaries.
+    fn binary<'a>(&'a self, _client: &'a Client, _wanted: &'a str) -> Later<'a, Followed> {
+        Box::pin(std::future::ready(Followed::default()))
     }
 
     /// The server says where it is from now on, again and again while there is nothing to do. True ends the loop: there
@@ -147,7 +156,8 @@ impl Work<'_> {
                         continue;
                     }
                     let Some(later) = self.follow_authority().await else { continue };
-                    let until = until.into_iter().chain(later).min();
+                    let Some(again) = self.follow_binary().await else { continue };
+                    let until = until.into_iter().chain(later).chain(again).min();
                     let notice = self.notice();
                     let leaves = match &notice {
                         Some(notice) => self.observer.moved(notice).await,
@@ -177,7 +187,14 @@ impl Work<'_> {
         else {
             return false;
         };
-        let answer = self.client.put(&self.place.path(), &object.without(EXPECTED)).await;
+        let document = object.without(EXPECTED);
+        self.send(&document).await;
+        true
+    }
+
+    /// Sends the Secret with other annotations; afterwards it is to be looked at again.
+    async fn send(&mut self, document: &Value) {
+        let answer = self.client.put(&self.place.path(), document).await;
         match answer.map_err(Error::from).and_then(|document| Ok(Object::read(document)?)) {
             Ok(object) => {
                 self.retry.reset();
@@ -186,7 +203,6 @@ impl Work<'_> {
             Err(Error::Client(error)) if error.code() == Some(StatusCode::CONFLICT) => self.reread().await,
             Err(error) => self.failed("write", &error).await,
         }
-        true
     }
 
     fn now(&self) -> Timestamp {
@@ -331,12 +347,24 @@ impl Work<'_> {
         if object.annotation(TRUSTED) == Some(wanted) {
             return Some(None);
         }
-        let answer = self.client.put(&self.place.path(), &object.annotated(TRUSTED, wanted)).await;
-        match answer.map_err(Error::from).and_then(|document| Ok(Object::read(document)?)) {
-            Ok(object) => self.know(object, Source::Live),
-            Err(Error::Client(error)) if error.code() == Some(StatusCode::CONFLICT) => self.reread().await,
-            Err(error) => self.failed("write", &error).await,
+        let document = object.annotated([(TRUSTED, wanted)]);
+        self.send(&document).await;
+        None
+    }
+
+    /// Gets the binary that the server would have run, and says which one runs. As for authorities: nothing if the Secret was
+    /// written, else when to try again.
+    async fn follow_binary(&mut self) -> Option<Option<Timestamp>> {
+        let Some((object, _)) = &self.known else { return Some(None) };
+        let wanted = object.annotation(binary::WANTED).unwrap_or_default();
+        let Followed { notes, again } = self.observer.binary(self.client, wanted).await;
+        let news: Vec<_> =
+            notes.iter().filter(|(name, value)| object.annotation(name) != Some(value.as_str())).collect();
+        if news.is_empty() {
+            return Some(again);
         }
+        let document = object.annotated(news.iter().map(|(name, value)| (*name, value.as_str())));
+        self.send(&document).await;
         None
     }
 

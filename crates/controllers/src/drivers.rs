@@ -18,12 +18,16 @@ use api::machine::Driver;
 use api::management::v3::NodeDriver;
 use kit::{Controller, Ended, Key, Turn};
 use machine::Drivers;
+use serde_json::json;
 
 use crate::Parts;
 use context::Context;
 pub use context::Error;
 use source::Source;
 use status::Stage;
+
+/// On a driver's schema: digest of what its NodeDriver said of single fields, in annotations, when it was made.
+const SPECIAL: &str = "herdsman.io/special-fields";
 
 /// How many drivers are looked at at a time. Each may be a process and a download.
 const AT_A_TIME: usize = 4;
@@ -90,21 +94,28 @@ impl NodeDrivers {
         let source = Source::of(context, node_driver, &driver);
         let version = source.version().await?;
         let applied = node_driver.status.clone().unwrap_or_default();
-        let known = applied.applied_url == node_driver.spec.url
-            && applied.applied_checksum == node_driver.spec.checksum
-            && applied.applied_docker_machine_version == version
-            && context.schemas.get(&Key::new("", &driver.schema_name())).is_some();
-        // Asking a program costs a process: it is asked again when it is another one.
-        if !known || source.is_ours() {
-            let flags = source.flags().await?;
-            let special = source::special(node_driver);
-            let (schema, credential) = provisioning::machine::flags::schemas(&driver, &flags, &special)?;
-            for schema in credential.iter().chain([&schema]) {
-                act::apply_schema(context, turn, schema).await?;
+        let special = source::special(node_driver);
+        let digest = catalogue::digest(&json!(source::marks(&special)));
+        let asked_for = context.schemas.get(&Key::new("", &driver.schema_name()));
+        let asked_for = asked_for.filter(|schema| schema.annotation(SPECIAL) == Some(digest.as_str()));
+        let known = asked_for.filter(|_| {
+            applied.applied_url == node_driver.spec.url
+                && applied.applied_checksum == node_driver.spec.checksum
+                && applied.applied_docker_machine_version == version
+        });
+        // Asking a program costs a process: it is asked again when it is another one, or its fields mean something else.
+        match known.filter(|_| !source.is_ours()) {
+            Some(schema) => act::apply_definitions(context, &*schema.view()?).await?,
+            None => {
+                let flags = source.flags().await?;
+                let (mut schema, credential) =
+                    provisioning::machine::flags::schemas(&driver, &flags, &special)?;
+                schema.metadata.annotations.get_or_insert_default().insert(SPECIAL.into(), digest);
+                for schema in credential.iter().chain([&schema]) {
+                    act::apply_schema(context, turn, schema).await?;
+                }
+                act::apply_definitions(context, &schema).await?;
             }
-            act::apply_definitions(context, &schema).await?;
-        } else if let Some(schema) = context.schemas.get(&Key::new("", &driver.schema_name())) {
-            act::apply_definitions(context, &*schema.view()?).await?;
         }
         Ok(Stage::Active { version })
     }

@@ -7,6 +7,7 @@
 //! | [`infrastructure`] | the infrastructure cluster of clusters that bring none |
 //! | [`bootstrap`] | per machine: accounts, plan Secret, bootstrap Secret |
 //! | [`custom`] | machines that register by their own hand |
+//! | [`agents`] | agents follow the server's version, in waves |
 //! | [`admission`] | what is refused and filled in at the door |
 //! | [`drivers`] | node drivers: from a driver's flags to its kinds |
 //! | [`machine`] | servers of node drivers: the infrastructure machines |
@@ -14,6 +15,7 @@
 //! | [`controlplane`] | the control plane: what every machine does next, and how it stands |
 
 pub mod admission;
+pub mod agents;
 pub mod bootstrap;
 pub mod controlplane;
 pub mod custom;

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
+use plan::binary::{self, Binaries};
 use provisioning::bootstrap::Server;
 use provisioning::bootstrap::script;
 use sha2::{Digest as _, Sha256};
@@ -22,6 +23,9 @@ use crate::gateway::Public;
 pub const INSTALL: &str = include_str!("../../agent/install/install.sh");
 /// What removes it.
 pub const UNINSTALL: &str = include_str!("../../agent/install/uninstall.sh");
+
+/// What agents there may be for.
+const ARCHITECTURES: [&str; 4] = ["amd64", "arm64", "arm", "s390x"];
 
 /// A file goes out in pieces of this size.
 const PIECE: usize = 64 * 1024;
@@ -67,9 +71,17 @@ impl Assets {
 
     /// Whether there is an agent to download, for any architecture.
     pub fn offer_agent(&self) -> bool {
-        ["amd64", "arm64", "arm", "s390x"]
-            .iter()
-            .any(|arch| self.find(&format!("rancher-system-agent-{arch}")).is_some())
+        ARCHITECTURES.iter().any(|architecture| self.find(&binary::file(architecture)).is_some())
+    }
+
+    /// The agents that there are, by what is in their files. One that cannot be read is not there.
+    pub fn agents(&self) -> Binaries {
+        let digest = |architecture: &&str| {
+            let bytes = std::fs::read(self.find(&binary::file(architecture))?).ok()?;
+            let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            Some(((*architecture).to_owned(), digest))
+        };
+        ARCHITECTURES.iter().filter_map(digest).collect()
     }
 
     fn find(&self, name: &str) -> Option<PathBuf> {
@@ -92,10 +104,17 @@ impl Assets {
 }
 
 fn missing(name: &str) -> Response<Body> {
-    let words = format!(
-        "this server has no {name:?}: agents for nodes are looked for beside the server's own program and in the directory that it is given; `cargo xtask dist` builds them"
-    );
-    body::text(StatusCode::NOT_FOUND, words)
+    let what = match name.starts_with("wins") {
+        true => {
+            "hosts with Windows run Rancher's wins, which is not part of this server: put its install.ps1, as \
+             wins-agent-install.ps1, and its wins.exe into a directory that the server is given with --assets"
+        }
+        false => {
+            "agents for nodes are looked for beside the server's own program and in the directories that it is given with \
+             --assets; `cargo xtask dist` builds them"
+        }
+    };
+    body::text(StatusCode::NOT_FOUND, format!("this server has no {name:?}: {what}"))
 }
 
 async fn send(path: &Path, name: &str) -> Response<Body> {
@@ -195,6 +214,9 @@ mod tests {
         std::fs::write(directory.path().join("rancher-system-agent-amd64"), &content).unwrap();
         let assets = Assets::new(vec!["/nowhere".into(), directory.path().into()]);
         assert!(assets.offer_agent());
+        let found = assets.agents();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["amd64"]);
+        assert_eq!(found["amd64"].len(), 64);
         let answer = assets.answer("rancher-system-agent-amd64").await;
         assert_eq!(answer.headers()[CONTENT_LENGTH], "200000");
         assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), content);

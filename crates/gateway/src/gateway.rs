@@ -151,9 +151,9 @@ impl Gateway {
         &self.0.downstreams
     }
 
-    /// Whether there is an agent that nodes can download.
-    pub fn offers_agent(&self) -> bool {
-        self.0.assets.offer_agent()
+    /// What nodes can download.
+    pub fn assets(&self) -> &Assets {
+        &self.0.assets
     }
 
     /// Waits until enough is known to answer nodes.

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use capi::ClusterCache;
 use clock::{Clock, SystemEntropy};
 use controllers::ServerInfo;
+use controllers::agents::{Standings, StandingsCollector};
 use controllers::controlplane::{Releases, Waits, WaitsCollector};
 use kit::Caches;
 use kit::access::{Dial, Direct};
@@ -52,6 +53,7 @@ pub(crate) struct Assembly {
     clusters: Arc<ClusterCache>,
     clock: Arc<dyn Clock>,
     waits: Arc<Waits>,
+    standings: Arc<Standings>,
     directory: PathBuf,
     rancher_machine: Option<PathBuf>,
     jobs: Jobs,
@@ -82,6 +84,7 @@ impl Assembly {
         let (public, server) = (watch::Sender::new(public), watch::Sender::new(server));
         let caches = Caches::new(client.clone(), kit::index::entries);
         let waits: Arc<Waits> = Arc::default();
+        let standings: Arc<Standings> = Arc::default();
         let gateway = Gateway::new(::gateway::Parts {
             kubernetes,
             caches: caches.clone(),
@@ -90,7 +93,11 @@ impl Assembly {
             clock: clock.clone(),
             entropy: Arc::new(Mutex::new(SystemEntropy)),
             public: public.subscribe(),
-            settings: ::gateway::Settings { assets, metrics: metrics(&waits), ..Default::default() },
+            settings: ::gateway::Settings {
+                assets,
+                metrics: metrics(&waits, &standings),
+                ..Default::default()
+            },
         });
         let dial: Arc<dyn Dial> = match has_tunnels {
             true => Arc::new(TunnelDial::new(gateway.downstreams().clone())),
@@ -102,6 +109,7 @@ impl Assembly {
             clusters: ClusterCache::new(client, dial, clock.clone()),
             clock,
             waits,
+            standings,
             directory,
             rancher_machine,
             jobs,
@@ -135,7 +143,8 @@ impl Assembly {
             clock: self.clock.clone(),
             clusters: self.clusters.clone(),
             server: self.server.subscribe(),
-            offers_agent: self.gateway.offers_agent(),
+            assets: self.gateway.assets().clone(),
+            standings: self.standings.clone(),
             directory: self.directory.clone(),
             drivers: Drivers::built_in().with(Simulated(world.machines())),
             rancher_machine: self.rancher_machine.clone(),
@@ -147,10 +156,11 @@ impl Assembly {
 }
 
 /// What controllers tell of themselves.
-fn metrics(waits: &Arc<Waits>) -> Arc<Registry> {
+fn metrics(waits: &Arc<Waits>, standings: &Arc<Standings>) -> Arc<Registry> {
     let mut registry = Registry::default();
     kit::metrics::shared().register(&mut registry);
     registry.register_collector(Box::new(WaitsCollector(waits.clone())));
+    registry.register_collector(Box::new(StandingsCollector(standings.clone())));
     Arc::new(registry)
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ::apiserver::backup;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clock::{Clock as _, SystemClock};
 
 /// What can be said of a backup.
@@ -34,6 +34,9 @@ pub(crate) struct RestoreArguments {
 /// Copies a data directory to a file.
 pub(crate) fn make(arguments: &BackupArguments) -> anyhow::Result<()> {
     let BackupArguments { to, data_dir, without_encryption_key } = arguments;
+    if to.exists() {
+        bail!("--to: {} exists already: choose another name", to.display());
+    }
     let revision = backup::make(data_dir, to, !without_encryption_key, SystemClock.now())
         .with_context(|| format!("no backup of {} was made", data_dir.display()))?;
     println!("backup of revision {revision} in {}", to.display());

@@ -24,6 +24,11 @@ fn choose(root: bool, variable: impl Fn(&str) -> Option<String>) -> PathBuf {
     variable("XDG_DATA_HOME").map_or_else(|| home().join(".local/share"), PathBuf::from).join("herdsman")
 }
 
+/// The same directory by a path that leads there from everywhere: it is told to users.
+pub(crate) fn absolute(directory: PathBuf) -> PathBuf {
+    std::path::absolute(&directory).unwrap_or(directory)
+}
+
 /// The administrator's kubeconfig in a data directory.
 pub(crate) fn admin_kubeconfig(directory: &Path) -> PathBuf {
     directory.join(ADMIN)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clock::{Clock as _, SystemClock};
 use controllers::controlplane::explain::{Explained, Question, explain};
 use controllers::controlplane::gather::Ground;
@@ -14,6 +14,9 @@ use kube::Client;
 use serde_json::json;
 
 use crate::releases::ReleaseArguments;
+use crate::verbs::ask::Ask;
+use crate::verbs::kinds::{self, nearest};
+use crate::verbs::target::{Target, block_on};
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
@@ -21,9 +24,8 @@ pub(crate) struct Arguments {
     /// What it is about: cluster/NAME, controlplane/NAME or machine/NAME
     #[arg(value_name = "KIND/NAME")]
     subject: String,
-    /// Its namespace
-    #[arg(short = 'n', long, value_name = "NAMESPACE", default_value = "fleet-default")]
-    namespace: String,
+    #[command(flatten)]
+    target: Target,
     /// How it is printed
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "text")]
     output: Output,
@@ -42,13 +44,17 @@ enum Output {
 
 /// Prints what is waited for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let question = question(&arguments.subject, &arguments.namespace)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let waits = runtime.block_on(async {
-        let client = Client::try_default()
-            .await
-            .context("there is no management cluster: set KUBECONFIG, or have a ~/.kube/config")?;
-        look(&client, &question, arguments.releases.read()?).await
+    let question = question(&arguments.subject, &arguments.target.namespace)?;
+    let waits = block_on(async {
+        let ask = Ask::new(&arguments.target).await?;
+        // Its absence is told with the nearest name.
+        let (word, key) = match &question {
+            Question::Cluster(key) => ("cluster", key),
+            Question::ControlPlane(key) => ("controlplane", key),
+            Question::Machine(key) => ("machine", key),
+        };
+        ask.object(kinds::find(word)?, &key.name).await?;
+        look(&ask.client, &question, arguments.releases.read()?).await
     })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&json!({"waits": waits}))?),
@@ -59,14 +65,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn question(subject: &str, namespace: &str) -> anyhow::Result<Question> {
     let Some((kind, name)) = subject.split_once('/').filter(|(_, name)| !name.is_empty()) else {
-        bail!("{subject:?}: must be KIND/NAME, such as cluster/first");
+        let name = subject.trim_end_matches('/');
+        bail!("{subject:?}: must be KIND/NAME, such as cluster/{name} or machine/{name}");
     };
     let key = Key::new(namespace, name);
     Ok(match kind.to_ascii_lowercase().as_str() {
         "cluster" | "clusters" | "clusters.provisioning.cattle.io" => Question::Cluster(key),
         "controlplane" | "rkecontrolplane" | "rkecontrolplanes" | "rcp" => Question::ControlPlane(key),
         "machine" | "machines" | "machines.cluster.x-k8s.io" => Question::Machine(key),
-        _ => bail!("{kind:?}: must be one of cluster, controlplane, machine"),
+        _ => {
+            let near = nearest(kind, ["cluster", "controlplane", "machine"].into_iter());
+            let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            bail!("{kind:?}: must be one of cluster, controlplane, machine{hint}")
+        }
     })
 }
 
@@ -124,6 +135,8 @@ mod tests {
         for wrong in ["cluster", "cluster/", "pod/x"] {
             assert!(question(wrong, "n").is_err(), "{wrong}");
         }
+        let words = question("machin/x", "n").unwrap_err().to_string();
+        assert!(words.contains("did you mean \"machine\"?"), "{words}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::releases::ReleaseArguments;
+use crate::verbs::target::{NAMESPACE, Target, block_on};
 
 /// Exit status: something changes, and no node is disturbed.
 const HARMLESS: u8 = 2;
@@ -30,6 +31,9 @@ pub(crate) struct Arguments {
     /// The Cluster as it should become, and machine configs that change with it; `-` reads stdin
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     file: PathBuf,
+    /// How to reach the server; by default KUBECONFIG, then what `herdsman up` wrote, then ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
     /// How it is printed
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "table")]
     output: Output,
@@ -49,13 +53,9 @@ enum Output {
 /// Prints what would happen. 0: nothing, 2: no node is disturbed, 3: nodes are.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let proposal = Proposal::read(&arguments.file)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let change = runtime.block_on(async {
-        let client = Client::try_default()
-            .await
-            .context("there is no management cluster: set KUBECONFIG, or have a ~/.kube/config")?;
-        look(&client, proposal, arguments.releases.read()?).await
-    })?;
+    let target = Target { kubeconfig: arguments.kubeconfig.clone(), namespace: NAMESPACE.into() };
+    let releases = arguments.releases.read()?;
+    let change = block_on(async { look(&target.client().await?, proposal, releases).await })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&change.document())?),
         Output::Table => print!("{}", table(&change)),
@@ -140,7 +140,7 @@ fn table(change: &Change) -> String {
         }
     }
     let rows = change.nodes.nodes.iter().enumerate().map(|(index, node)| {
-        let files: Vec<String> = node.files.iter().map(|(path, change)| format!("{change}{path}")).collect();
+        let files: Vec<String> = node.files.iter().map(|(path, change)| format!("{change} {path}")).collect();
         let impact = if node.joins { "joins".into() } else { node.impact.to_string() };
         let pace = node.at_a_time.map_or_else(|| "all".into(), |count| count.to_string());
         [
@@ -149,7 +149,7 @@ fn table(change: &Change) -> String {
             node.tier.as_str().into(),
             impact,
             pace,
-            files.join(" "),
+            files.join(", "),
         ]
     });
     let rows: Vec<[String; 6]> = rows.collect();

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 
 use ground::{Docker, Ground};
 
+use crate::data_dir;
 use crate::embedded::{Options, Stop};
 use crate::log;
 use crate::product::{Address, Product, Setup};
@@ -84,12 +85,13 @@ impl Driver {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let temporary;
     let directory = match &arguments.data_dir {
-        Some(directory) => directory.as_path(),
+        Some(directory) => data_dir::absolute(directory.clone()),
         None => {
             temporary = tempfile::Builder::new().prefix("herdsman-").tempdir()?;
-            temporary.path()
+            temporary.path().to_owned()
         }
     };
+    let directory = directory.as_path();
     std::fs::create_dir_all(directory).with_context(|| format!("--data-dir: {}", directory.display()))?;
     let log = directory.join("herdsman.log");
     log::start_in(&log).with_context(|| format!("cannot write {}", log.display()))?;

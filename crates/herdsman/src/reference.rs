@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 /// The page as it should be.
 fn page() -> String {
@@ -35,7 +35,12 @@ fn section(command: &Command, path: &str, text: &mut String) {
 }
 
 fn shown(arg: &Arg) -> bool {
-    !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version")
+    // clap's own say the same everywhere.
+    let is_own = matches!(
+        arg.get_action(),
+        ArgAction::Help | ArgAction::HelpLong | ArgAction::HelpShort | ArgAction::Version
+    );
+    !arg.is_hide_set() && !is_own
 }
 
 fn positionals(command: &Command) -> String {

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     runtime.block_on(async {
         let mut stop = Stop::new()?;
         let setup = Setup {
-            directory: arguments.data_dir.unwrap_or_else(data_dir::default),
+            directory: data_dir::absolute(arguments.data_dir.unwrap_or_else(data_dir::default)),
             serving: arguments.serving.checked()?,
             options: arguments.options,
         };

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use capi::{ClusterCache, Paces};
 use clock::{Clock, SystemEntropy};
 use controllers::machine::Marked;
-use controllers::{ServerInfo, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
+use controllers::{ServerInfo, agents, bootstrap, controlplane, custom, drivers, infrastructure, jobs};
+use gateway::assets::Assets;
 use kit::Caches;
 use machine::Drivers;
 use tokio::sync::watch;
@@ -62,8 +63,10 @@ pub(crate) struct Parts {
     pub(crate) clusters: Arc<ClusterCache>,
     /// Our own end.
     pub(crate) server: watch::Receiver<ServerInfo>,
-    /// Whether nodes can download the agent from us.
-    pub(crate) offers_agent: bool,
+    /// What nodes can download from us.
+    pub(crate) assets: Assets,
+    /// Counts how agents stand to what we have for them.
+    pub(crate) standings: Arc<agents::Standings>,
     /// Where downloads, logs and running Jobs are kept.
     pub(crate) directory: PathBuf,
     /// Drivers of our own.
@@ -105,6 +108,7 @@ impl Work {
             when(on(Group::Provisioning), infrastructure::run(parts.clone())),
             when(on(Group::Bootstrap), bootstrap::run(parts.clone(), self.installers())),
             when(on(Group::Bootstrap), custom::run(parts.clone())),
+            when(on(Group::Bootstrap), self.agents(parts.clone())),
             when(on(Group::Machine), controllers::machine::run(parts.clone(), self.machines())),
             when(on(Group::Machine), drivers::run(parts.clone(), self.node_drivers())),
             when(on(Group::Machine), jobs::run(parts.clone(), self.jobs())),
@@ -117,8 +121,15 @@ impl Work {
         bootstrap::Installers {
             linux: gateway::assets::INSTALL.into(),
             windows: "".into(),
-            offers_agent: self.0.offers_agent,
+            offers_agent: self.0.assets.offer_agent(),
         }
+    }
+
+    async fn agents(&self, parts: controllers::Parts) {
+        let assets = self.0.assets.clone();
+        // Files of megabytes: the start does not wait for them.
+        let binaries = tokio::task::spawn_blocking(move || assets.agents()).await.unwrap_or_default();
+        agents::run(parts, agents::Offer { binaries, standings: self.0.standings.clone() }).await;
     }
 
     fn control_planes(&self) -> controlplane::Settings {

@@ -73,7 +73,7 @@ async fn they_keep_their_exit_codes_and_their_json() {
     let unknown = server.herdsman(&["explain", "cluster/first"]);
     assert_eq!(unknown.status.code(), Some(1));
     let words = text(&unknown.stderr);
-    assert!(words.contains("there is no Cluster fleet-default/first"), "{words}");
+    assert!(words.contains("there is no cluster \"first\" in namespace fleet-default"), "{words}");
     assert_eq!(server.herdsman(&["explain", "pod/first"]).status.code(), Some(1));
 
     let kind = ApiResource {

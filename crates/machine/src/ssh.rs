@@ -5,12 +5,15 @@
 //! host go.
 
 mod host;
+mod key;
 mod session;
 
 use std::fmt::Write as _;
 use std::fs;
 
 use host::{Host, Note};
+pub use host::{NOTE, known_key};
+use key::Key;
 use session::{Error, Session};
 
 use crate::archive::write_private;
@@ -55,7 +58,7 @@ impl Driver for Ssh {
             flag("address", "Host, as address or address:port; each server takes one that is free", list()),
             flag("user", "User, root or one who may use sudo without a password", text("root")),
             flag("port", "Port of hosts that do not say another", FlagValue::Number(22)),
-            flag("key-file", "Private key, Ed25519 or ECDSA, without a passphrase", text("")),
+            flag("key-file", "Private key, Ed25519, ECDSA or RSA, without a passphrase", text("")),
             flag(
                 "host-key",
                 "Public key of a host, as in known_hosts; if none is given, the first one seen is trusted from then on",
@@ -74,7 +77,7 @@ impl Driver for Ssh {
         Box::pin(async move {
             host::all(&order.arguments)?;
             host::trusted(&order.arguments)?;
-            session::readable(&key(order)?).map_err(|error| Failure::Check(error.to_string()))
+            Key::read(&key(order)?).map(drop).map_err(|error| Failure::Check(error.to_string()))
         })
     }
 

@@ -175,7 +175,8 @@ fn hosts_are_taken_and_let_go() {
     }
     let _alone = DAEMON.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let network = Network::create(&Daemon::shared().unwrap(), "hosts").unwrap();
-    let (first, first_address, key) = host(&network, "first", None);
+    let rsa = include_str!("../testdata/rsa.openssh");
+    let (first, first_address, key) = host(&network, "first", Some(rsa));
     let (second, second_address, _) = host(&network, "second", Some(&key));
     let stage = Stage::new();
     let key = stage.file("key", &key);
@@ -236,6 +237,12 @@ fn hosts_are_taken_and_let_go() {
         "{}",
         stage.said()
     );
+    // Other keys than RSA do as well.
+    let other = host(&network, "other", None);
+    let file = stage.file("other", &other.2);
+    let script = format!("--custom-install-script={script}");
+    let words = [format!("--ssh-key-file={file}"), format!("--ssh-address={}", other.1)];
+    assert_eq!(stage.run(&["create", "--driver=ssh", &script, &words[0], &words[1], "seven"]), 0);
     assert_eq!(create("six", &["--ssh-user=nobody"]), 1);
     assert!(stage.said().contains("is not let in"), "{}", stage.said());
 }

@@ -81,8 +81,12 @@ pub enum Peer {
     SystemAgentLegacy,
     /// Rancher's program with the drivers of clouds.
     RancherMachine,
+    /// A driver of somebody else's for it, in two versions.
+    ThirdPartyDriver,
     /// What machines are made from.
     NodeImage,
+    /// What machines are made from that read user data, as those of clouds do.
+    CloudImage,
     /// K3s in two versions, and containerd's helper.
     K3s,
     /// What machines are made from that K3s runs on.
@@ -102,14 +106,16 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 20] = [
+    pub const ALL: [Peer; 22] = [
         Peer::Kubernetes,
         Peer::K3s,
         Peer::RancherMachine,
         Peer::SystemAgent,
         Peer::SystemAgentLegacy,
         Peer::NodeImage,
+        Peer::CloudImage,
         Peer::Fleet,
+        Peer::ThirdPartyDriver,
         Peer::CapiConvert,
         Peer::Clusterctl,
         Peer::Helm,
@@ -145,7 +151,9 @@ impl Peer {
             Peer::SystemAgent => "system-agent",
             Peer::SystemAgentLegacy => "system-agent-legacy",
             Peer::RancherMachine => "rancher-machine",
+            Peer::ThirdPartyDriver => "third-party-driver",
             Peer::NodeImage => "node-image",
+            Peer::CloudImage => "cloud-image",
             Peer::K3s => "k3s",
             Peer::Fleet => "fleet",
         }
@@ -169,7 +177,9 @@ impl Peer {
             Peer::Remotedialer => program(self, self.name(), remotedialer_build),
             Peer::SystemAgent | Peer::SystemAgentLegacy => program(self, self.name(), system_agent_build),
             Peer::RancherMachine => program(self, self.name(), rancher_machine_build),
+            Peer::ThirdPartyDriver => program(self, self.name(), third_party_driver_build),
             Peer::NodeImage => node_image(self),
+            Peer::CloudImage => cloud_image(self),
             Peer::K3s => k3s(self),
             Peer::Fleet => fleet(self),
         }
@@ -178,7 +188,7 @@ impl Peer {
     /// Whether this machine can have it.
     pub fn available(self) -> Result<(), Unavailable> {
         match self {
-            Peer::NodeImage => machine::available(),
+            Peer::NodeImage | Peer::CloudImage => machine::available(),
             Peer::K3s => k3s::available(),
             Peer::Fleet => machine::available().and_then(|()| k3s::available()),
             _ => available(),
@@ -252,9 +262,21 @@ fn rancher_machine_build(version: &str) -> Build {
     Build { packages: vec!["github.com/rancher/machine/cmd/rancher-machine".into()], variables }
 }
 
+fn third_party_driver_build(_: &str) -> Build {
+    Build { packages: vec!["./first".into(), "./second".into()], variables: Vec::new() }
+}
+
 fn node_image(peer: Peer) -> Result<Provided, Error> {
-    let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::recipe());
+    let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::Image::Plain.recipe());
     let entry = Cache::from_env()?.provide(&key, machine::build)?;
+    Ok(Provided { version: machine::SUITE.to_owned(), path: entry.path, took: entry.took })
+}
+
+fn cloud_image(peer: Peer) -> Result<Provided, Error> {
+    let plain = Peer::NodeImage.provide()?;
+    let key = Key::new(peer.name(), machine::SUITE).with_recipe(machine::Image::Cloud.recipe());
+    let build = |directory: &Path| machine::build_cloud(&plain.path, directory);
+    let entry = Cache::from_env()?.provide(&key, build)?;
     Ok(Provided { version: machine::SUITE.to_owned(), path: entry.path, took: entry.took })
 }
 
@@ -356,7 +378,9 @@ mod tests {
             assert_eq!(pin(agent).unwrap().module, "github.com/rancher/system-agent");
         }
         assert_eq!(pin("k3s").unwrap().module, "github.com/k3s-io/k3s");
-        assert_eq!(pin("rancher-machine").unwrap().module, "github.com/rancher/machine");
+        for machine in ["rancher-machine", "third-party-driver"] {
+            assert_eq!(pin(machine).unwrap().module, "github.com/rancher/machine");
+        }
         assert_eq!(pin("remotedialer").unwrap().module, "github.com/rancher/remotedialer");
         assert!(pin("no-such-peer").is_err());
     }

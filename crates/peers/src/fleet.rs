@@ -52,7 +52,8 @@ pub enum Error {
 
 /// Everything that decides what [`build`] makes.
 pub(crate) fn recipe(k3s: &Provided) -> Result<Recipe, Error> {
-    let recipe = Recipe::new().part("node", machine::recipe().digest()).part("k3s", name_of(&k3s.path));
+    let recipe =
+        Recipe::new().part("node", machine::Image::Plain.recipe().digest()).part("k3s", name_of(&k3s.path));
     // How it is put together; to be changed with it.
     let mut recipe = recipe.part("archive", "files only");
     for file in files_below(&sources())? {

@@ -26,7 +26,8 @@ use crate::catalog;
 use crate::command::{self, find_program};
 use crate::docker::{self, Docker, Network};
 
-pub(crate) use image::{SUITE, build, recipe};
+pub use image::Image;
+pub(crate) use image::{SUITE, build, build_cloud};
 
 /// How long a machine may take until all of its services are up.
 const BOOTED_WITHIN: Duration = Duration::from_secs(120);
@@ -114,7 +115,7 @@ pub fn skip(suite: &str) -> bool {
 
 /// What Docker calls the image that machines are made from, for those who make machines by other means.
 pub fn image(docker: &Docker) -> Result<String, Error> {
-    image::load(docker)
+    Image::Plain.load(docker)
 }
 
 /// A running machine.
@@ -127,8 +128,18 @@ pub struct Machine {
 impl Machine {
     /// Boots one and waits until all of its services are up. `flags` are further ones of `docker run`.
     pub fn boot(network: &Arc<Network>, name: &str, flags: &[&str]) -> Result<Self, Error> {
+        Machine::boot_from(Image::Plain, network, name, flags)
+    }
+
+    /// The same from another image.
+    pub fn boot_from(
+        image: Image,
+        network: &Arc<Network>,
+        name: &str,
+        flags: &[&str],
+    ) -> Result<Self, Error> {
         let docker = network.docker();
-        let image = image::load(docker)?;
+        let image = image.load(docker)?;
         let name = format!("{}-{name}", network.name());
         let mut run = docker.client();
         run.args(["run", "--name", &name, "--hostname", &name, "--network", network.name()]);

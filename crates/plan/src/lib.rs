@@ -13,11 +13,13 @@
 //! | [`probe`], [`periodic`] | counting and due times |
 //! | [`output`], [`position`], [`interlock`] | codecs |
 //! | [`authority`] | whom an agent takes for its server |
+//! | [`binary`] | which binary an agent runs |
 //! | [`validate()`] | what is wrong with a plan, and where |
 //! | [`gojson`], [`gotime`], [`gzip`] | Go's encodings |
 
 pub mod agent;
 pub mod authority;
+pub mod binary;
 pub mod document;
 pub mod gojson;
 pub mod gotime;

@@ -1,7 +1,9 @@
 //! The product at work, and a Docker that its machines are in.
 
+use std::io::{BufRead as _, BufReader, Lines};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,6 +107,40 @@ impl World {
                 Err(_) => std::thread::sleep(POLL),
             }
         }
+    }
+
+    /// Whether a command of kubectl's on the cluster that does not end by itself says such a line.
+    pub(crate) fn watch(&self, words: &[&str], so: impl Fn(&str) -> bool) -> bool {
+        let (mut process, lines) = self.lasting(words);
+        let found = lines.map_while(Result::ok).any(|line| so(&line));
+        let _ = process.kill();
+        let _ = process.wait();
+        found
+    }
+
+    /// The first line that a pod says to who comes by a forwarded port.
+    pub(crate) fn forwarded(&self, pod: &str, port: u16) -> String {
+        let (mut process, mut lines) =
+            self.lasting(&["port-forward", &format!("pod/{pod}"), &format!(":{port}")]);
+        let line = lines.next().unwrap().unwrap();
+        let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:"));
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        let mut said = String::new();
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        BufReader::new(stream).read_line(&mut said).unwrap();
+        let _ = process.kill();
+        let _ = process.wait();
+        said
+    }
+
+    /// Starts kubectl on the cluster, and reads what it says.
+    fn lasting(&self, words: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+        let mut command = Command::new(&self.kubectl);
+        command.arg("--kubeconfig").arg(self.inner()).args(words).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        (process, lines)
     }
 
     /// Waits until something is so.

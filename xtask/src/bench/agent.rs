@@ -18,7 +18,7 @@ pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     for arguments in [
         &["--package", "herdsman", "--bin", "herdsman"][..],
         &["--package", "suites", "--bin", "agent-load"],
-        &["--package", "agent", "--example", "watcher", "--example", "fleet"],
+        &["--package", "agent", "--example", "watcher", "--example", "agents"],
     ] {
         succeed(cargo().args(["build", "--release", "--quiet"]).args(arguments))?;
     }
@@ -30,7 +30,7 @@ pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     }
     let mut measured = measure(&mut load)?;
     let agents = if effort == Effort::Quick { "100" } else { "1000" };
-    measured.extend(measure(program(release.join("examples/fleet")).arg(agents))?);
+    measured.extend(measure(program(release.join("examples/agents")).arg(agents))?);
     measured.insert("binary".into(), megabytes(std::fs::metadata(&agent)?.len()));
     figures(&measured)
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::judge::{Event, Rejected, State, Trial, Verdict, judge, wants};
@@ -34,18 +35,21 @@ pub enum Error {
 /// Looks after the binary of this process.
 #[derive(Debug)]
 pub struct Keeper {
-    machine: Machine,
-    binary: PathBuf,
-    running: String,
+    pub(super) machine: Machine,
+    pub(super) binary: PathBuf,
+    pub(super) running: String,
     /// What was last found in its place, and its digest.
     found: (Option<Stamp>, String),
     directory: PathBuf,
-    state: State,
+    pub(super) state: State,
+    /// After a binary that could not be fetched: which, and when the next try is.
+    pub(super) later: Option<(String, Timestamp)>,
 }
 
-type Stamp = (u64, u64, u64, i64, i64);
+pub(super) type Stamp = (u64, u64, u64, i64, i64);
 
-fn stamp(path: &Path) -> Option<Stamp> {
+/// What tells one file from another that took its place.
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
     let meta = fs::metadata(path).ok()?;
     Some((meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
 }
@@ -58,7 +62,8 @@ impl Keeper {
         // What cannot be read is nothing: then there is no trial.
         let state = serde_json::from_slice(&bytes).unwrap_or_default();
         let running = digest(&binary)?;
-        Ok(Keeper { found: (stamp(&binary), running.clone()), machine, binary, running, directory, state })
+        let found = (stamp(&binary), running.clone());
+        Ok(Keeper { found, machine, binary, running, directory, state, later: None })
     }
 
     fn save(&mut self, state: State) -> Result<(), Error> {
@@ -89,17 +94,23 @@ impl Keeper {
                     binary = self.running,
                     "this binary does not reach its server: the one before comes back"
                 );
-                let Some(before) = disk::read(&self.kept())? else {
+                if !self.put_back()? {
                     // Somebody removed it: there is nothing to fall back to.
                     self.save(State { good: None, ..next })?;
                     return Ok(Verdict::Keep);
-                };
-                disk::write(&self.binary, &before, Attributes { mode: 0o755, owner: None })?;
+                }
             }
             Verdict::Keep | Verdict::Until(_) => {}
         }
         self.save(next)?;
         Ok(verdict)
+    }
+
+    /// Puts the last binary that reached its server in its place again. Says whether there is one.
+    fn put_back(&self) -> Result<bool, Error> {
+        let Some(before) = disk::read(&self.kept())? else { return Ok(false) };
+        disk::write(&self.binary, &before, Attributes { mode: 0o755, owner: None })?;
+        Ok(true)
     }
 
     fn keep_copy(&self) -> Result<(), Error> {
@@ -118,11 +129,7 @@ impl Keeper {
     /// Whether there is another binary in place of this one that is worth a trial; from then on it is on trial.
     pub async fn found_another(&mut self) -> Result<bool, Error> {
         let now = self.machine.clock.now();
-        let Some(stamp) = stamp(&self.binary) else { return Ok(false) };
-        if self.found.0 != Some(stamp) {
-            self.found = (Some(stamp), digest(&self.binary)?);
-        }
-        let found = self.found.1.clone();
+        let Some(found) = self.found()? else { return Ok(false) };
         if !wants(&self.state, &self.running, &found, now) {
             return Ok(false);
         }
@@ -144,7 +151,20 @@ impl Keeper {
         };
         let goes = next.trial.is_some();
         self.save(next)?;
+        if !goes {
+            // The next start must not find it.
+            self.put_back()?;
+        }
         Ok(goes)
+    }
+
+    /// The digest of what is in the place of this binary, if anything is.
+    pub(super) fn found(&mut self) -> Result<Option<String>, Error> {
+        let Some(stamp) = stamp(&self.binary) else { return Ok(None) };
+        if self.found.0 != Some(stamp) {
+            self.found = (Some(stamp), digest(&self.binary)?);
+        }
+        Ok(Some(self.found.1.clone()))
     }
 
     /// Whether it can be started at all.

@@ -12,7 +12,7 @@ use agent::client::Client;
 use agent::config::Config;
 use agent::journal::Journal;
 use agent::machine::Machine;
-use agent::remote::{Remote, Unobserved};
+use agent::remote::{Observer, Remote, Unobserved};
 use agent::watch::Place;
 use plan::PlanSecret;
 use plan::document::{Document, Instruction, OneTimeInstruction, Plan};
@@ -48,6 +48,10 @@ impl World {
     }
 
     pub(crate) fn start_on(&mut self, machine: Machine) {
+        self.start_observed(machine, Arc::new(Unobserved));
+    }
+
+    pub(crate) fn start_observed(&mut self, machine: Machine, observer: Arc<dyn Observer>) {
         let config = config();
         let journal = Journal::open(&machine.root, &config.state_directory).unwrap();
         let address = "http://server".parse().unwrap();
@@ -56,7 +60,7 @@ impl World {
             place: Place::new("default", "plan").unwrap(),
             applier: Arc::new(Applier::new(machine, &config)),
             journal,
-            observer: Arc::new(Unobserved),
+            observer,
             authority: None,
         };
         self.agent = Some(tokio::spawn(remote.run()));
@@ -67,6 +71,11 @@ impl World {
         let agent = self.agent.take().unwrap();
         agent.abort();
         let _ = agent.await;
+    }
+
+    /// Until it ends by itself.
+    pub(crate) async fn ended(&mut self) {
+        self.agent.take().unwrap().await.unwrap();
     }
 
     pub(crate) async fn restart(&mut self) {

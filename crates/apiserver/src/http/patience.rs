@@ -5,12 +5,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::Sleep;
 
 /// A connection that fails if the other side takes nothing for too long.
@@ -171,13 +172,27 @@ pub(super) fn patiently<F: Future>(stream: F, patience: Duration) -> impl Future
 /// Runs a stream to its end, or until a piece of it is not taken for `patience`: then it is dropped, which resets it.
 async fn watched(stream: impl Future, progress: Arc<Progress>, patience: Duration) {
     let mut stream = std::pin::pin!(stream);
-    let mut seen = None;
+    let mut timer = std::pin::pin!(tokio::time::sleep(patience));
+    let (mut seen, mut armed) = (None, None::<Waker>);
     loop {
-        tokio::select! {
-            biased;
-            _ = stream.as_mut() => return,
-            () = tokio::time::sleep(patience) => {}
+        let ended = std::future::poll_fn(|context| {
+            if stream.as_mut().poll(context).is_ready() {
+                return Poll::Ready(true);
+            }
+            // A timer that knows whom to wake need not be told again with every event.
+            if !timer.is_elapsed() && armed.as_ref().is_some_and(|armed| armed.will_wake(context.waker())) {
+                return Poll::Pending;
+            }
+            let elapsed = timer.as_mut().poll(context).map(|()| false);
+            // One that is asked by a task that has used up its turn does not listen.
+            armed = has_budget_remaining().then(|| context.waker().clone());
+            elapsed
+        });
+        if ended.await {
+            return;
         }
+        timer.set(tokio::time::sleep(patience));
+        armed = None;
         let unread = progress.unread();
         if unread.is_some() && unread == seen {
             tracing::info!("a client does not read what it asked for: its stream is reset");

@@ -1,6 +1,9 @@
 //! Watches as streams of bytes.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,6 +15,7 @@ use kubeapi::{Status, proto};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::Sleep;
 
 use super::metrics::Counted;
@@ -48,11 +52,26 @@ struct Timers {
     bookmark: Option<std::pin::Pin<Box<Sleep>>>,
 }
 
+/// What a watch waits for.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
+enum Next {
+    Told(Result<Option<Told>, Status>),
+    Bookmark,
+    End,
+}
+
+/// Whether the server has begun to go down since it was asked the last time whether it does.
+fn is_over(closing: &watch::Receiver<bool>) -> bool {
+    closing.has_changed().unwrap_or(true)
+}
+
 struct State {
     watcher: Watcher,
     timers: Timers,
     /// When the server goes down. Kept, so that not every event puts itself in line for it anew.
     closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Whom the timers and `closed` wake.
+    armed: Option<Waker>,
     /// Whether a Table is still to describe its columns.
     headers: bool,
     over: bool,
@@ -64,7 +83,7 @@ impl Watcher {
         let timers = self.server.with_entropy(|entropy| Timers::new(options, entropy));
         let mut closing = self.closing.clone();
         let closed = Box::pin(async move { drop(closing.wait_for(|closing| *closing).await) });
-        let state = State { watcher: self, timers, closed, headers: true, over: false };
+        let state = State { watcher: self, timers, closed, armed: None, headers: true, over: false };
         stream::unfold(state, |mut state| async move {
             let bytes = state.next().await?;
             Some((bytes, state))
@@ -116,36 +135,57 @@ impl State {
 
     /// Waits for an event, or for the time for a bookmark; none at the end.
     async fn event(&mut self) -> Option<Result<Told, Status>> {
-        let Watcher { server, watching, closing, .. } = &mut self.watcher;
-        let closed = &mut self.closed;
-        let Timers { end, bookmark } = &mut self.timers;
-        // Where events never pause, nobody else would be asked.
-        if *closing.borrow() || end.is_elapsed() {
-            return None;
-        }
         loop {
-            let bookmark_due = async {
-                match bookmark {
-                    Some(due) => due.as_mut().await,
-                    None => std::future::pending().await,
-                }
-            };
-            // In a fixed order, so that a simulation replays; events first, as most turns have one and no need of the rest.
-            tokio::select! {
-                biased;
-                event = watching.next_told() => return event.transpose(),
-                () = closed.as_mut() => return None,
-                () = end.as_mut() => return None,
-                () = bookmark_due => {}
+            match self.next_of_all().await {
+                Next::Told(event) => return event.transpose(),
+                Next::End => return None,
+                Next::Bookmark => {}
             }
+            let Watcher { server, watching, .. } = &mut self.watcher;
+            let Timers { end, bookmark } = &mut self.timers;
             let usual = server.with_entropy(|entropy| jittered(BOOKMARKS, entropy));
             let fired = bookmark.as_ref().map_or(end.deadline(), |bookmark| bookmark.deadline());
             let lasts = end.deadline().saturating_duration_since(fired);
             *bookmark = until_bookmark(lasts, usual).map(|wait| Box::pin(tokio::time::sleep(wait)));
+            self.armed = None;
             if let Some(bookmark) = watching.bookmark() {
                 return Some(Ok(Told::Event(bookmark)));
             }
         }
+    }
+
+    /// Waits for whatever comes first. In a fixed order, so that a simulation replays; events before the rest, which is
+    /// looked at between two of them but only asked anew when it does not know whom to wake: there may be a thousand
+    /// watches of which each has an event, and nothing else to do.
+    async fn next_of_all(&mut self) -> Next {
+        let State { watcher: Watcher { watching, closing, .. }, timers, closed, armed, .. } = self;
+        let Timers { end, bookmark } = timers;
+        // Where events never pause, nobody else would be asked.
+        if is_over(closing) || end.is_elapsed() || (armed.is_none() && *closing.borrow()) {
+            return Next::End;
+        }
+        let mut told = pin!(watching.next_told());
+        poll_fn(|context| {
+            if let Poll::Ready(event) = told.as_mut().poll(context) {
+                return Poll::Ready(Next::Told(event));
+            }
+            let is_due =
+                is_over(closing) || end.is_elapsed() || bookmark.as_ref().is_some_and(|due| due.is_elapsed());
+            if !is_due && armed.as_ref().is_some_and(|armed| armed.will_wake(context.waker())) {
+                return Poll::Pending;
+            }
+            if closed.as_mut().poll(context).is_ready() || end.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Next::End);
+            }
+            let bookmark = match bookmark {
+                Some(due) => due.as_mut().poll(context).map(|()| Next::Bookmark),
+                None => Poll::Pending,
+            };
+            // Who is asked by a task that has used up its turn does not listen.
+            *armed = has_budget_remaining().then(|| context.waker().clone());
+            bookmark
+        })
+        .await
     }
 
     /// An event, and those that are there already.

@@ -187,7 +187,8 @@ async fn clones(
         (infrastructure, &seen.infrastructure, reasons::INFRASTRUCTURE_TEMPLATE_CLONING_FAILED),
     ] {
         let Some(template) = found.there().filter(|_| wanted) else { continue };
-        let cache = clone_cache(context, template).await?;
+        let cache = clone_cache(context, template).await;
+        let cache = cache.inspect_err(|error| outcome.failed = Some((reason, error.to_string())))?;
         if cache.get(&machine.key()).is_some() {
             continue;
         }

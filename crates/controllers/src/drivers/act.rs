@@ -10,6 +10,7 @@ use kube::Api;
 use kube::api::{PatchParams, PostParams};
 use serde_json::json;
 
+use super::SPECIAL;
 use super::catalogue::{self, Builtin};
 use super::context::{Context, Error, MANAGER};
 
@@ -50,9 +51,13 @@ pub(super) async fn apply_schema(
         return Ok(());
     };
     let before = found.document();
-    let now = json!({"metadata": {"labels": before["metadata"]["labels"]}, "spec": before["spec"]});
-    let wanted = json!({"metadata": {"labels": document["metadata"]["labels"]}, "spec": document["spec"]});
-    match overlay::merge_patch(&now, &wanted) {
+    // What others wrote into annotations stays.
+    let ours = |document: &serde_json::Value| {
+        let special = &document["metadata"]["annotations"][SPECIAL];
+        let metadata = json!({"labels": document["metadata"]["labels"], "annotations": {SPECIAL: special}});
+        json!({"metadata": metadata, "spec": document["spec"]})
+    };
+    match overlay::merge_patch(&ours(before), &ours(&document)) {
         Some(patch) => Ok(context.writer.patch(turn, &context.schemas, &key, patch).await?),
         None => Ok(()),
     }

@@ -24,6 +24,8 @@ pub(crate) struct Truth {
     pub(crate) machines: BTreeMap<String, Installed>,
     /// Machines that are off.
     pub(crate) dead: BTreeSet<String>,
+    /// The server is stopped: agents do not reach it.
+    pub(crate) stopped: bool,
     /// Plans that fail from here on, by machine.
     pub(crate) failures: BTreeMap<String, u32>,
     /// What must never happen, and did.
@@ -91,6 +93,10 @@ impl Computer {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             if self.truth.lock().unwrap().dead.contains(&self.name) {
+                continue;
+            }
+            if self.truth.lock().unwrap().stopped {
+                self.kubelet().await;
                 continue;
             }
             let Ok(Some(secret)) = secrets.get_opt(&name).await else { continue };

@@ -188,6 +188,35 @@ fn a_restart_at_any_moment_changes_nothing() {
     });
 }
 
+/// In the middle of an upgrade the server is stopped for ten minutes. It goes on where it was, and no node is done twice.
+#[test]
+fn an_upgrade_goes_on_after_ten_minutes_without_a_server() {
+    const NEXT: &str = "\"v1.34.2+k3s1\"";
+    story(|| async {
+        let mut world = five(41, drained()).await;
+        world.patch("RKEControlPlane", "c", json!({"spec": {"kubernetesVersion": "v1.34.2+k3s1"}})).await;
+        world
+            .until(600, "the first node is upgraded", async || {
+                let now = versions(&world).await;
+                if now.iter().any(|version| version == NEXT) { Ok(()) } else { Err(format!("{now:?}")) }
+            })
+            .await;
+        world.stop();
+        world.sleep(10).await;
+        let (half, restarted) = (versions(&world).await, restarts(&world));
+        assert!(half.iter().any(|version| version != NEXT), "in the middle: {half:?}");
+        world.sleep(600).await;
+        assert_eq!((versions(&world).await, restarts(&world)), (half, restarted), "nobody goes on alone");
+
+        world.restart();
+        world.reconciled("c").await;
+        assert!(versions(&world).await.iter().all(|version| version == NEXT));
+        for (name, restarts, rude) in restarts(&world) {
+            assert_eq!((restarts, rude), (1, 0), "{name} is done once, and drained before");
+        }
+    });
+}
+
 #[test]
 fn whoever_is_faster_every_time_keeps_nothing_from_happening() {
     story(|| async {

@@ -165,11 +165,18 @@ impl World {
         world
     }
 
-    /// Ends the control plane controller, wherever it is, and starts another one.
-    pub(crate) fn restart(&mut self) {
+    /// Stops the server: the controller ends wherever it is, and no agent reaches the API any more.
+    pub(crate) fn stop(&mut self) {
+        self.truth.lock().unwrap().stopped = true;
         if let Some(running) = self.control_plane.take() {
             running.abort();
         }
+    }
+
+    /// Ends the control plane controller, wherever it is, and starts another one.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.truth.lock().unwrap().stopped = false;
         self.starts += 1;
         let service = self.faults.over(self.management.service("controllers"));
         let parts = controllers::Parts {

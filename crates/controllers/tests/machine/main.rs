@@ -5,7 +5,9 @@
 mod failures;
 mod kinds;
 mod life;
+mod process;
 mod rancher;
 mod restart;
 mod scripted;
+mod third_party;
 mod world;

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::world::{World, condition};
 
 /// What rancher-machine wants on a host beside sshd. The package is there already, and its lists are not.
-const PREPARE: &str = r#"
+pub(crate) const PREPARE: &str = r#"
 printf '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"\n' > /usr/local/bin/sudo
 printf '#!/bin/sh\nexit 0\n' > /usr/local/bin/apt-get
 chmod +x /usr/local/bin/sudo /usr/local/bin/apt-get

@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) directory: tempfile::TempDir,
     /// For drivers that are not our own.
     pub(crate) rancher_machine: Option<PathBuf>,
+    /// The program that has the driver `scripted`, if it is not to be in this process.
+    pub(crate) stand_in: Option<PathBuf>,
     /// What servers run first.
     pub(crate) bootstrap: String,
     running: JoinSet<()>,
@@ -65,6 +67,7 @@ impl World {
             driver: Scripted::default(),
             directory: tempfile::tempdir().unwrap(),
             rancher_machine: None,
+            stand_in: None,
             bootstrap: "#!/bin/sh\necho hello > /hello\n".into(),
             running: JoinSet::new(),
         };
@@ -104,15 +107,13 @@ impl World {
         self.running.spawn(drivers::run(parts.clone(), settings));
         self.running.spawn(machines::run(parts.clone(), machines::Settings::default()));
         let directory = self.directory.path().join("jobs");
+        let (drivers, rancher_machine) = match &self.stand_in {
+            Some(program) => (Drivers::default(), Some(program.clone())),
+            None => (drivers, self.rancher_machine.clone()),
+        };
         self.running.spawn(jobs::run(
             parts,
-            jobs::Settings {
-                directory,
-                drivers,
-                rancher_machine: self.rancher_machine.clone(),
-                downloads,
-                marked_only: false,
-            },
+            jobs::Settings { directory, drivers, rancher_machine, downloads, marked_only: false },
         ));
     }
 
@@ -193,6 +194,13 @@ impl World {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
+    /// Lets time pass in which nothing happens but what is due.
+    pub(crate) async fn skip(&self, seconds: u64) {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        tokio::time::resume();
+    }
+
     pub(crate) fn revision(&self) -> i64 {
         self.store.view().head().0
     }
@@ -236,7 +244,7 @@ impl World {
         .await;
     }
 
-    async fn kinds_served(&self) {
+    pub(crate) async fn kinds_served(&self) {
         self.condition("NodeDriver", "scripted", "Active", "True").await;
         self.sleep(2).await;
     }
@@ -312,7 +320,9 @@ fn resource(kind: &str) -> ApiResource {
         "NodeDriver" | "DynamicSchema" | "Setting" => ("management.cattle.io", "v3"),
         "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1"),
         "ScriptedConfig" => ("rke-machine-config.cattle.io", "v1"),
-        "ScriptedMachine" | "ScriptedMachineTemplate" | "GenericMachine" => ("rke-machine.cattle.io", "v1"),
+        "ScriptedMachine" | "ScriptedMachineTemplate" | "GenericMachine" | "ShedMachine" => {
+            ("rke-machine.cattle.io", "v1")
+        }
         _ => ("cluster.x-k8s.io", "v1beta2"),
     };
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };

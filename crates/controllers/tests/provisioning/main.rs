@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod admission;
+mod agents;
 mod cluster;
 mod custom;
 mod kubernetes;

@@ -11,6 +11,7 @@ use capi::{ClusterCache, Paces};
 use clock::{Clock, RuntimeClock, SeededEntropy};
 use controllers::ServerInfo;
 use controllers::admission::Door;
+use controllers::agents::Offer;
 use controllers::bootstrap::Installers;
 use kit::Key;
 use kit::access::{Dial, Dialling};
@@ -167,7 +168,11 @@ pub(crate) struct World {
     pub(crate) client: kube::Client,
     pub(crate) hold: Arc<AtomicBool>,
     pub(crate) server: watch::Sender<ServerInfo>,
+    /// The agents that the server gives out.
+    pub(crate) offer: Offer,
     seed: u64,
+    /// What they wait for, by code.
+    pub(crate) waits: Arc<controllers::controlplane::Waits>,
     /// The controllers, so that they can be stopped and started again.
     controllers: JoinSet<()>,
     _stand_ins: JoinSet<()>,
@@ -227,7 +232,9 @@ impl World {
             client,
             hold,
             server: watch::channel(info).0,
+            offer: Offer::default(),
             seed,
+            waits: Arc::default(),
             controllers: JoinSet::new(),
             _stand_ins: stand_ins,
         };
@@ -251,7 +258,7 @@ impl World {
             entropy: Arc::new(Mutex::new(SeededEntropy::new(self.seed))),
             access: clusters.clone(),
             server: self.server.subscribe(),
-            waits: Arc::default(),
+            waits: self.waits.clone(),
         };
         let core = capi::Parts {
             caches,
@@ -267,6 +274,7 @@ impl World {
         self.controllers.spawn(controllers::provisioning::run(parts.clone()));
         self.controllers.spawn(controllers::infrastructure::run(parts.clone()));
         self.controllers.spawn(controllers::bootstrap::run(parts.clone(), installers));
+        self.controllers.spawn(controllers::agents::run(parts.clone(), self.offer.clone()));
         self.controllers.spawn(controllers::custom::run(parts));
     }
 

@@ -33,7 +33,7 @@ async fn what_anybody_may_get() {
         ("/assets/system-agent-uninstall.sh", 200, "#!/"),
         ("/assets/rancher-system-agent-riscv64", 404, "rancher-system-agent-riscv64"),
         ("/assets/..%2f..%2fetc%2fpasswd", 404, "has no"),
-        ("/wins-agent-install.ps1", 404, "wins-agent-install.ps1"),
+        ("/wins-agent-install.ps1", 404, "put its install.ps1, as wins-agent-install.ps1"),
         ("/v3/import/nonsense.yaml", 404, "token"),
         ("/metrics", 403, "system:anonymous"),
         ("/api/v1/secrets", 403, "system:anonymous"),

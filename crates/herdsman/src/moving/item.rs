@@ -99,9 +99,9 @@ impl Item {
         notes[COPY_OF] = self.uid().into();
         if self.is_plan() {
             notes[EXPECTED] = "true".into();
-            // Who vouches for a server is that server's to say.
+            // Who vouches for a server is that server's to say, and what agents should run.
             if let Some(notes) = notes.as_object_mut() {
-                [WANTED, TRUSTED].iter().for_each(|note| drop(notes.remove(*note)));
+                [WANTED, TRUSTED, plan::binary::WANTED].iter().for_each(|note| drop(notes.remove(*note)));
             }
         }
         if document["type"] == types::SERVICE_ACCOUNT_TOKEN {

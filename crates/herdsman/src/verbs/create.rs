@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use api::machine::{CONFIG_GROUP, Driver, VERSION};
 use kit::KindId;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
 use super::ask::{Ask, MANAGER, explained};
@@ -75,18 +75,19 @@ pub(crate) fn run(what: &What) -> anyhow::Result<()> {
     })
 }
 
-/// Makes objects, the cluster last. A cluster that is there already is not changed.
+/// Makes objects, the cluster last. A cluster that is there already is not changed; if one is refused, nothing is made.
 pub(crate) async fn make(ask: &Ask, objects: &[Value]) -> anyhow::Result<()> {
-    for object in objects {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let kind = object["kind"].as_str().unwrap_or_default();
-        let (group, version) =
-            object["apiVersion"].as_str().and_then(|text| text.split_once('/')).unwrap_or_default();
-        let id = KindId::new(group, version, kind, &format!("{}s", kind.to_lowercase()));
-        let api = ask.api(&id, true);
-        if kind == "Cluster" && api.get_opt(name).await.map_err(explained)?.is_some() {
+    if let Some(cluster) = objects.last() {
+        let (api, name) = place(ask, cluster);
+        if api.get_opt(name).await.map_err(explained)?.is_some() {
             bail!("there is a cluster {name:?} already: `herdsman get cluster {name}`");
         }
+        let asked = PatchParams::apply(MANAGER).dry_run();
+        api.patch(name, &asked, &Patch::Apply(cluster)).await.map_err(explained)?;
+    }
+    for object in objects {
+        let (api, name) = place(ask, object);
+        let kind = object["kind"].as_str().unwrap_or_default();
         let made = api.patch(name, &PatchParams::apply(MANAGER), &Patch::Apply(object)).await;
         if let Err(kube::Error::Api(status)) = &made
             && status.code == 404
@@ -96,6 +97,15 @@ pub(crate) async fn make(ask: &Ask, objects: &[Value]) -> anyhow::Result<()> {
         made.map_err(explained)?;
     }
     Ok(())
+}
+
+/// Where an object is, and its name.
+fn place<'a>(ask: &Ask, object: &'a Value) -> (Api<DynamicObject>, &'a str) {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let (group, version) =
+        object["apiVersion"].as_str().and_then(|text| text.split_once('/')).unwrap_or_default();
+    let id = KindId::new(group, version, kind, &format!("{}s", kind.to_lowercase()));
+    (ask.api(&id, true), object["metadata"]["name"].as_str().unwrap_or_default())
 }
 
 /// What these words after `herdsman` ask for.

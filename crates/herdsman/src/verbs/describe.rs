@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::ask::Ask;
 use super::kinds;
 use super::output::{self, Paint, paint};
-use super::target::{Target, block_on};
+use super::target::{self, Target, block_on};
 
 /// The label that ties objects to their cluster.
 const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
@@ -16,7 +16,7 @@ const DEPLOYMENT_LABEL: &str = "cluster.x-k8s.io/deployment-name";
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Which cluster: NAME or cluster/NAME
-    #[arg(value_name = "CLUSTER")]
+    #[arg(value_parser = target::cluster)]
     cluster: String,
     #[command(flatten)]
     target: Target,
@@ -29,8 +29,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     block_on(async {
         let ask = Ask::new(&arguments.target).await?;
-        let name = arguments.cluster.strip_prefix("cluster/").unwrap_or(&arguments.cluster);
-        let facts = gather(&ask, name).await?;
+        let facts = gather(&ask, &arguments.cluster).await?;
         let style = Style { colours: output::colours(), all: arguments.all_conditions };
         output::print(&render(&facts, style))
     })

@@ -39,6 +39,8 @@ impl Wait {
 pub(crate) async fn follow(ask: &Ask, cluster: &str, within: Duration) -> anyhow::Result<()> {
     let watched = Watched::start(ask)?;
     let deadline = Deadline::after(&SystemClock, within);
+    // What is there is shown, not how it becomes known.
+    let _ = tokio::time::timeout(deadline.left(&SystemClock), watched.known()).await;
     let mut show: Box<dyn Show> = match std::io::stderr().is_terminal() {
         true => Box::new(Bars::new()),
         false => Box::new(Lines::default()),
@@ -87,6 +89,13 @@ impl Watched {
         let control_planes = of(kinds::find("controlplane")?.id());
         let machines = of(kinds::find("machine")?.id());
         Ok(Watched { clusters, control_planes, machines, changed, _caches: caches })
+    }
+
+    /// Waits until everything that is there is known.
+    async fn known(&self) {
+        for cache in [&self.clusters, &self.control_planes, &self.machines] {
+            cache.wait_synced().await;
+        }
     }
 
     fn progress(&self, namespace: &str, cluster: &str) -> Progress {

@@ -7,13 +7,14 @@ use kit::KindId;
 
 use super::ask::Ask;
 use super::output;
-use super::target::{Target, block_on};
+use super::target::{self, Target, block_on};
 use super::{kinds, node_command::decoded};
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Which cluster
+    /// Which cluster: NAME or cluster/NAME
+    #[arg(value_parser = target::cluster)]
     cluster: String,
     /// Write it to this file (0600) instead of printing it
     #[arg(long, value_name = "FILE")]

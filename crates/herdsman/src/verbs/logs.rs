@@ -4,7 +4,7 @@ use anyhow::bail;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kit::KindId;
-use plan::output::Outputs;
+use plan::PlanSecret;
 use serde_json::Value;
 
 use super::ask::Ask;
@@ -31,25 +31,67 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let secrets = KindId::new("", "v1", "Secret", "secrets");
         let plan = ask.find(&secrets, &api::names::plan_secret(api::names::Bootstrap(bootstrap))).await?;
         let Some(plan) = plan else { bail!("machine {name:?} has no plan yet, so nothing was reported") };
-        output::print(&render(&plan["data"])?)
+        output::print(&render(&plan["data"]))
     })
 }
 
-/// What was reported, instruction by instruction; what failed comes last.
-fn render(data: &Value) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for (key, title) in [(plan::secret::APPLIED_OUTPUT, "applied"), (plan::secret::FAILED_OUTPUT, "failed")] {
-        let Some(bytes) = data[key].as_str().and_then(|value| STANDARD.decode(value).ok()) else { continue };
-        let outputs: Outputs = match bytes.is_empty() {
-            true => Outputs::new(),
-            false => plan::output::decode(&bytes)?,
-        };
-        for (name, output) in outputs {
-            text.push_str(&format!("==> {title}: {name}\n{}\n", String::from_utf8_lossy(&output).trim_end()));
-        }
+/// What was reported: how the plan went, how the machine is, then instruction by instruction; what failed comes last.
+fn render(data: &Value) -> String {
+    let bytes = |value: &Value| STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
+    let fields = data.as_object().into_iter().flatten();
+    let secret = PlanSecret::read(&fields.map(|(key, value)| (key.clone(), bytes(value))).collect());
+    let mut text = format!("plan {}\n", state(&secret));
+    for (name, probe) in secret.probe_statuses.get().into_iter().flatten() {
+        text += &format!("probe {name} {}\n", if probe.healthy { "healthy" } else { "unhealthy" });
     }
-    match text.is_empty() {
-        true => Ok("the agent has reported nothing yet\n".into()),
-        false => Ok(text),
+    let mut section = |title: String, output: &[u8]| {
+        let output = String::from_utf8_lossy(output);
+        text += &format!("==> {title}\n{}\n", output.trim_end());
+    };
+    for (name, output) in secret.applied_output.get().into_iter().flatten() {
+        section(format!("applied: {name}"), output);
+    }
+    for (name, run) in secret.periodic_output.get().into_iter().flatten() {
+        section(format!("periodic: {name}, exit code {}", run.exit_code), &run.stdout);
+    }
+    for (name, output) in secret.failed_output.get().into_iter().flatten() {
+        section(format!("failed: {name}"), output);
+    }
+    text
+}
+
+/// How the plan went.
+fn state(secret: &PlanSecret) -> String {
+    let applied = secret.checksum.is_some() && secret.applied_checksum.get() == secret.checksum.as_ref();
+    let failures = secret.failure_count.get().copied().filter(|count| *count > 0);
+    let word = match (&secret.state, secret.checksum) {
+        (_, None) => "not there yet",
+        (Some(state), _) => state.as_str(),
+        (None, _) if applied => "succeeded",
+        (None, _) if failures.is_some() => "failed",
+        (None, _) => "pending",
+    };
+    let when = secret.last_apply_time.get().map(|time| format!(", last run at {time}")).unwrap_or_default();
+    let failures = failures.map(|count| format!(", failed {count} times")).unwrap_or_default();
+    format!("{word}{when}{failures}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_an_agent_reported_is_told() {
+        let encode = |text: &str| STANDARD.encode(text);
+        let data = json!({
+            "plan": encode("{}"), "plan-state": encode("failed"), "failure-count": encode("2"),
+            "probe-statuses": encode(r#"{"kubelet":{"healthy":true},"etcd":{}}"#),
+        });
+        assert_eq!(
+            render(&data),
+            "plan failed, failed 2 times\nprobe etcd unhealthy\nprobe kubelet healthy\n"
+        );
+        assert_eq!(render(&json!({})), "plan not there yet\n");
     }
 }

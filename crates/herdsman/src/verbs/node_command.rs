@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ask::{Ask, explained};
 use super::kinds;
-use super::target::{Target, block_on};
+use super::target::{self, Target, block_on};
 use kit::KindId;
 
 /// A role of a node.
@@ -26,7 +26,8 @@ pub(crate) enum Role {
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Which cluster
+    /// Which cluster: NAME or cluster/NAME
+    #[arg(value_parser = target::cluster)]
     cluster: String,
     /// What the node is for, separated by commas; all three by default
     #[arg(long, value_delimiter = ',', default_value = "etcd,controlplane,worker")]

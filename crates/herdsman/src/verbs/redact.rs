@@ -8,7 +8,7 @@ use serde_json::Value;
 /// What stands where something was.
 const REMOVED: &str = "<removed>";
 /// Parts of names of fields that hold secrets.
-const SECRET_WORDS: [&str; 12] = [
+const SECRET_WORDS: [&str; 13] = [
     "password",
     "passwd",
     "token",
@@ -21,6 +21,8 @@ const SECRET_WORDS: [&str; 12] = [
     "kubeconfig",
     "certificate",
     "passphrase",
+    // What hosts are told to run has their tokens and proxies in it.
+    "command",
 ];
 /// Fields in which users write whatever they like: every text in them goes.
 const USERS_OWN: [&str; 10] = [
@@ -93,8 +95,24 @@ fn scrub(name: &str, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| scrub(name, value)),
         Value::Array(items) => items.iter_mut().for_each(|item| scrub("", item)),
+        Value::String(text) if text.contains("://") => *text = without_users(text),
         _ => {}
     }
+}
+
+/// A text whose URLs say nothing of users and their passwords.
+fn without_users(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end =
+            part.find(|c: char| c == '/' || c.is_whitespace() || c == '"' || c == '\'').unwrap_or(part.len());
+        let (authority, rest) = part.split_at(end);
+        let host =
+            authority.rsplit_once('@').map_or(authority.to_owned(), |(_, host)| format!("{REMOVED}@{host}"));
+        clean += &format!("://{host}{rest}");
+    }
+    clean
 }
 
 /// Leaves the shape and takes every text, but for names of environment variables and the like.
@@ -129,13 +147,16 @@ mod tests {
             json!({"kind": "Amazonec2Config", "secretKey": CANARY, "sshPassword": CANARY, "region": "eu"}),
             json!({"kind": "RKEBootstrap", "spec": {"userdata": {"inlineUserdata": CANARY}}}),
             json!({"kind": "Job", "spec": {"template": {"spec": {"containers": [{"env": [{"name": "K", "value": CANARY}], "args": [CANARY]}]}}}}),
-            json!({"kind": "ClusterRegistrationToken", "status": {"token": CANARY}}),
+            json!({"kind": "ClusterRegistrationToken", "status": {"token": CANARY, "nodeCommand": CANARY}}),
+            json!({"kind": "Event", "message": format!("cannot reach http://me:{CANARY}@proxy:3128/x")}),
         ];
         objects.iter_mut().for_each(redact);
         let text = json!(objects).to_string();
         assert!(!text.contains(CANARY), "{text}");
         assert!(
-            text.contains("HTTPS_PROXY") && text.contains("\"region\":\"eu\""),
+            text.contains("HTTPS_PROXY")
+                && text.contains("@proxy:3128/x")
+                && text.contains("\"region\":\"eu\""),
             "what says something stays: {text}"
         );
     }

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::follow;
 use super::kinds::{self, nearest};
-use super::target::{Target, block_on};
+use super::target::{self, Target, block_on};
 
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Which cluster
+    /// Which cluster: NAME or cluster/NAME
+    #[arg(value_parser = target::cluster)]
     cluster: String,
     /// Which pool; may be left out if there is one
     #[arg(long)]

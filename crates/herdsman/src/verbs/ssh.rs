@@ -48,12 +48,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         _ => None,
     };
+    let host_key = machine::archive::find(&packed, machine::ssh::NOTE);
+    let known = match host_key.as_deref().and_then(machine::ssh::known_key) {
+        Some(host_key) => {
+            let path = directory.path().join("known_hosts");
+            std::fs::write(&path, format!("{name} {host_key}\n"))?;
+            Some(path)
+        }
+        None => None,
+    };
     let mut ssh = Command::new("ssh");
-    ssh.args(way.words(key.as_deref())).args(&arguments.command);
-    if key.is_none() {
+    ssh.args(trusting(name, known.as_deref())).args(way.words(key.as_deref())).args(&arguments.command);
+    if key.is_none() && known.is_none() {
         return Err(ssh.exec()).context("cannot run ssh");
     }
-    // The key's file has to outlive ssh.
+    // Its files have to outlive ssh.
     let status = ssh.status().context("cannot run ssh")?;
     drop(directory);
     std::process::exit(status.code().unwrap_or(1));
@@ -70,6 +79,18 @@ async fn state(ask: &Ask, name: &str) -> anyhow::Result<Vec<u8>> {
     };
     let value = found["data"][keys::EXTRACTED_CONFIG].as_str().unwrap_or_default();
     STANDARD.decode(value).with_context(|| format!("Secret {secret}"))
+}
+
+/// Words for ssh to take the host that the driver has seen and no other; where it has not, ssh's user decides as ever.
+fn trusting(name: &str, known: Option<&Path>) -> Vec<String> {
+    let Some(known) = known else { return Vec::new() };
+    let options = [
+        format!("HostKeyAlias={name}"),
+        format!("UserKnownHostsFile={}", known.display()),
+        "GlobalKnownHostsFile=/dev/null".to_owned(),
+        "StrictHostKeyChecking=yes".to_owned(),
+    ];
+    options.into_iter().flat_map(|option| ["-o".to_owned(), option]).collect()
 }
 
 /// How a server is reached.
@@ -127,5 +148,13 @@ mod tests {
         let simulated = Way::of(&json!({"IPAddress": "10.42.0.1"})).unwrap_err().to_string();
         assert!(simulated.contains("says nothing of SSH"), "{simulated}");
         assert!(Way::of(&json!({"SSHUser": "root"})).unwrap_err().to_string().contains("no address"));
+    }
+
+    #[test]
+    fn a_host_that_was_seen_is_the_only_one_that_is_taken() {
+        assert!(trusting("m", None).is_empty());
+        let words = trusting("m", Some(Path::new("/tmp/known")));
+        assert!(words.contains(&"HostKeyAlias=m".to_owned()), "{words:?}");
+        assert!(words.contains(&"StrictHostKeyChecking=yes".to_owned()), "{words:?}");
     }
 }

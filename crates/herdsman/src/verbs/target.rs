@@ -57,6 +57,15 @@ async fn read(path: &Path) -> anyhow::Result<Config> {
     config.with_context(|| format!("{} cannot be used", path.display()))
 }
 
+/// A cluster's name, as it is or as `get -o name` prints it.
+pub(crate) fn cluster(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        None => Ok(text.to_owned()),
+        Some(("cluster" | "clusters", name)) => Ok(name.to_owned()),
+        Some((said, _)) => Err(format!("{said:?} is no cluster: it takes NAME or cluster/NAME")),
+    }
+}
+
 /// Runs what a verb does.
 pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)

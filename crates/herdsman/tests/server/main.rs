@@ -7,6 +7,7 @@ mod balancer;
 mod core;
 mod deploy;
 mod management;
+mod moving;
 mod program;
 mod replicas;
 mod whole;

@@ -1,11 +1,12 @@
 //! A real Kubernetes as management cluster, and what is on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::discovery::Discovery;
 use kube::{Api, Client};
 use serde_json::Value;
 
@@ -86,35 +87,12 @@ impl Management {
 
     /// Waits until the cluster has so many Ready nodes, and is ready itself; they are asked for through its tunnel.
     pub(crate) async fn until_ready(&self, cluster: &str, nodes: usize) {
-        let mut last = String::new();
-        for _ in 0..WITHIN.as_millis() / 500 {
-            let found = self.nodes(cluster).await;
-            let described = herdsman(&self.kubeconfig, &["describe", cluster]).stdout;
-            let ready = described.starts_with(format!("cluster {cluster}  Ready").as_bytes());
-            last = format!("ready: {ready}, nodes: {found:?}");
-            if ready && found.len() == nodes && found.iter().all(|(_, ready)| *ready) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-        let explained = herdsman(&self.kubeconfig, &["explain", &format!("cluster/{cluster}")]);
-        panic!("{cluster} never is ready: {last}\n{}", String::from_utf8_lossy(&explained.stdout));
+        until_ready(&self.kubeconfig, cluster, nodes).await;
     }
 
     /// The nodes of a cluster by `herdsman kubeconfig`, and whether each is Ready; none if it is not reached.
     pub(crate) async fn nodes(&self, cluster: &str) -> Vec<(String, bool)> {
-        let text = herdsman(&self.kubeconfig, &["kubeconfig", cluster]);
-        if !text.status.success() {
-            return Vec::new();
-        }
-        let nodes = Api::<Node>::all(client_of(&String::from_utf8(text.stdout).unwrap()).await);
-        let asked = tokio::time::timeout(Duration::from_secs(10), nodes.list(&ListParams::default())).await;
-        let Ok(Ok(found)) = asked else { return Vec::new() };
-        let ready = |node: &Node| {
-            let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();
-            conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
-        };
-        found.iter().map(|node| (node.metadata.uid.clone().unwrap_or_default(), ready(node))).collect()
+        nodes(&self.kubeconfig, cluster).await
     }
 
     pub(crate) async fn get(&self, group: &str, version: &str, plural: &str, name: &str) -> Option<Value> {
@@ -138,8 +116,17 @@ impl Management {
         Api::namespaced_with(self.client.clone(), "fleet-default", &resource)
     }
 
-    /// Deletes the cluster, and waits until nothing is left of it.
+    /// The UIDs of a cluster's Machines.
+    pub(crate) async fn machines(&self, cluster: &str) -> BTreeSet<String> {
+        let all = self.list("cluster.x-k8s.io", "v1beta2", "machines").await;
+        let mine = all.into_iter().filter(|machine| machine.data["spec"]["clusterName"] == cluster);
+        mine.map(|machine| machine.metadata.uid.unwrap_or_default()).collect()
+    }
+
+    /// Deletes the cluster, and waits until nothing is left of it, of whatever kind.
     pub(crate) async fn delete(&self, cluster: &str) {
+        let found = self.get("provisioning.cattle.io", "v1", "clusters", cluster).await.unwrap();
+        let id = found["status"]["clusterName"].as_str().unwrap().to_owned();
         self.kubectl(&[
             "delete",
             "clusters.provisioning.cattle.io",
@@ -150,7 +137,7 @@ impl Management {
         ]);
         let mut left = Vec::new();
         for _ in 0..WITHIN.as_millis() / 500 {
-            left = self.left(cluster).await;
+            left = self.mentions(&[cluster, &id]).await;
             if left.is_empty() {
                 return;
             }
@@ -159,32 +146,82 @@ impl Management {
         panic!("this is left of {cluster}: {left:?}");
     }
 
-    async fn left(&self, cluster: &str) -> Vec<String> {
-        let mut left = Vec::new();
-        for (group, version, plural) in [
-            ("cluster.x-k8s.io", "v1beta2", "clusters"),
-            ("cluster.x-k8s.io", "v1beta2", "machinedeployments"),
-            ("cluster.x-k8s.io", "v1beta2", "machinesets"),
-            ("cluster.x-k8s.io", "v1beta2", "machines"),
-            ("rke.cattle.io", "v1", "rkecontrolplanes"),
-            ("rke.cattle.io", "v1", "rkeclusters"),
-            ("rke.cattle.io", "v1", "rkebootstraps"),
-            ("rke-machine.cattle.io", "v1", "simmachines"),
-            ("rke-machine.cattle.io", "v1", "simmachinetemplates"),
-            ("batch", "v1", "jobs"),
-            ("", "v1", "pods"),
-            ("", "v1", "secrets"),
-            ("", "v1", "serviceaccounts"),
-            ("rbac.authorization.k8s.io", "v1", "roles"),
-            ("rbac.authorization.k8s.io", "v1", "rolebindings"),
-        ] {
-            for object in self.list(group, version, plural).await {
-                let name = object.metadata.name.unwrap_or_default();
-                if name.starts_with(cluster) {
-                    left.push(format!("{plural}/{name}"));
+    /// Every object of every kind that has one of these words in it; events, which tell of what was, aside.
+    async fn mentions(&self, words: &[&str]) -> Vec<String> {
+        let known = Discovery::new(self.client.clone()).run().await.unwrap();
+        let mut found = Vec::new();
+        for (resource, capabilities) in known.groups().flat_map(|group| group.recommended_resources()) {
+            if resource.kind == "Event" || !capabilities.supports_operation("list") {
+                continue;
+            }
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let Ok(all) = api.list(&ListParams::default()).await else { continue };
+            for object in all.items {
+                let text = serde_json::to_string(&object).unwrap();
+                let mut parts = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+                // Names of what is made for a cluster begin with its own.
+                let of = |part: &str| {
+                    words.iter().any(|word| part == *word || part.starts_with(&format!("{word}-")))
+                };
+                if parts.any(of) {
+                    let name = object.metadata.name.unwrap_or_default();
+                    found.push(format!(
+                        "{} {}/{name}",
+                        resource.kind,
+                        object.metadata.namespace.unwrap_or_default()
+                    ));
                 }
             }
         }
-        left
+        found
     }
+}
+
+/// Waits until a cluster of the server of this kubeconfig has so many Ready nodes, and is ready itself.
+pub(crate) async fn until_ready(kubeconfig: &Path, cluster: &str, count: usize) {
+    let mut last = String::new();
+    for _ in 0..WITHIN.as_millis() / 500 {
+        let found = nodes(kubeconfig, cluster).await;
+        let described = herdsman(kubeconfig, &["describe", cluster]).stdout;
+        let ready = described.starts_with(format!("cluster {cluster}  Ready").as_bytes());
+        last = format!("ready: {ready}, nodes: {found:?}");
+        if ready && found.len() == count && found.iter().all(|(_, ready)| *ready) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let explained = herdsman(kubeconfig, &["explain", &format!("cluster/{cluster}")]);
+    panic!("{cluster} never is ready: {last}\n{}", String::from_utf8_lossy(&explained.stdout));
+}
+
+/// The nodes of a cluster by `herdsman kubeconfig`, and whether each is Ready; none if it is not reached.
+pub(crate) async fn nodes(kubeconfig: &Path, cluster: &str) -> Vec<(String, bool)> {
+    let text = herdsman(kubeconfig, &["kubeconfig", cluster]);
+    match text.status.success() {
+        true => nodes_by(&String::from_utf8(text.stdout).unwrap()).await,
+        false => Vec::new(),
+    }
+}
+
+/// The same, by the cluster's own kubeconfig.
+pub(crate) async fn nodes_by(kubeconfig: &str) -> Vec<(String, bool)> {
+    let nodes = Api::<Node>::all(client_of(kubeconfig).await);
+    let asked = tokio::time::timeout(Duration::from_secs(10), nodes.list(&ListParams::default())).await;
+    let Ok(Ok(found)) = asked else { return Vec::new() };
+    let ready = |node: &Node| {
+        let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();
+        conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
+    };
+    found.iter().map(|node| (node.metadata.uid.clone().unwrap_or_default(), ready(node))).collect()
+}
+
+/// Every plan that was applied: whose, and its checksum.
+pub(crate) async fn plans(kubeconfig: &Path) -> BTreeMap<String, String> {
+    let secrets = Api::<Secret>::namespaced(client(kubeconfig).await, "fleet-default");
+    let found = secrets.list(&ListParams::default()).await.unwrap();
+    let plan = |secret: &Secret| {
+        let data = secret.data.as_ref()?.get("applied-checksum")?;
+        Some((secret.metadata.name.clone()?, String::from_utf8_lossy(&data.0).into_owned()))
+    };
+    found.iter().filter_map(plan).collect()
 }

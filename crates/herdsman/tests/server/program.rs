@@ -78,3 +78,34 @@ async fn of(kubeconfig: Kubeconfig) -> Client {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
 }
+
+/// Simulated hosts in a process of their own, which register with a cluster; the first is its server.
+pub(crate) struct Hosts(Child);
+
+impl Hosts {
+    pub(crate) async fn start(kubeconfig: &Path, url: &str, cluster: &str, count: usize) -> Self {
+        let command = loop {
+            let output = herdsman(kubeconfig, &["node-command", cluster]);
+            if output.status.success() {
+                break String::from_utf8(output.stdout).unwrap();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        };
+        let after = |flag: &str| {
+            let mut words = command.split_whitespace();
+            words.find(|word| *word == flag).and_then(|_| words.next()).unwrap().to_owned()
+        };
+        let (token, checksum) = (after("--token"), after("--ca-checksum"));
+        let mut hosts = Command::new(HERDSMAN);
+        hosts.args(["sim", "--server", url, "--token", &token, "--ca-checksum", &checksum]);
+        hosts.args(["--machines", &count.to_string(), "--servers", "1"]).stdout(Stdio::null());
+        Hosts(hosts.env("HERDSMAN_LOG", "warn").spawn().unwrap())
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

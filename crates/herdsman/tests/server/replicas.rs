@@ -5,8 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::balancer::{Balancer, free};
-use crate::management::{Management, manifest};
-use crate::program::{HERDSMAN, Running, client, client_of, says};
+use clock::{Clock as _, SystemClock};
+use jiff::SignedDuration;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::Patch;
+use serde_json::json;
+
+use crate::management::{Management, manifest, plans};
+use crate::program::{HERDSMAN, Hosts, Running, client, client_of, says};
 
 /// Starts a replica. All keep simulated machines in one directory: whoever leads gives them power.
 fn replica(kubeconfig: &Path, at: SocketAddr, url: &str, data: &Path) -> Running {
@@ -60,6 +69,58 @@ async fn another_replica_carries_on() {
     assert_eq!(last.stop(), Some(0));
 }
 
+/// How soon another replica leads after the one that did died.
+const TAKES_OVER: SignedDuration = SignedDuration::from_secs(15);
+
+/// The leader dies in the middle of an upgrade, without a word. The other one goes on, and no machine is done twice.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs cargo xtask peers"]
+async fn an_upgrade_goes_on_without_its_leader() {
+    let directory = tempfile::tempdir().unwrap();
+    let management = Management::start(peers::Kubernetes::options()).await;
+    let kubeconfig = management.kubeconfig.clone();
+    let balancer = Balancer::start().await;
+    let ports = [free(), free()];
+    balancer.set(&[ports[1], ports[0]]);
+    let start = |number: usize| {
+        let data = directory.path().join(format!("data-{number}"));
+        replica(&kubeconfig, ports[number], &balancer.url(), &data)
+    };
+    let (leader, other) = (start(0), start(1));
+    says(&kubeconfig, &["create", "cluster", "pets", "--kubernetes-version", "v1.34.2+k3s1"]);
+    let _hosts = Hosts::start(&kubeconfig, &balancer.url(), "pets", 5).await;
+    management.until_ready("pets", 5).await;
+    let (before, nodes) = (plans(&kubeconfig).await, management.nodes("pets").await);
+    let leases = Api::<Lease>::namespaced(management.client.clone(), "cattle-system");
+    let lease = async || leases.get("herdsman-controllers").await.unwrap().spec.unwrap();
+    let led = lease().await.holder_identity;
+
+    says(&kubeconfig, &["upgrade", "pets", "--kubernetes-version", "v1.35.0+k3s1"]);
+    let mut seen = std::collections::BTreeSet::new();
+    let mut look = async || {
+        let applied = plans(&kubeconfig).await;
+        let new = applied.into_iter().filter(|(name, sum)| !sum.is_empty() && before.get(name) != Some(sum));
+        seen.extend(new);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        seen.len()
+    };
+    while look().await == 0 {}
+    leader.kill();
+    let died = SystemClock.now();
+    assert!(look().await < 5, "that was the end of the upgrade, not its middle");
+    while lease().await.holder_identity == led {
+        look().await;
+    }
+    let took = lease().await.acquire_time.unwrap().0.duration_since(died);
+    assert!(took <= TAKES_OVER, "{took}");
+    while look().await < 5 {}
+    management.until_ready("pets", 5).await;
+    look().await;
+    assert_eq!(seen.len(), 5, "one plan for each machine: {seen:?}");
+    assert_eq!(management.nodes("pets").await, nodes);
+    assert_eq!(other.stop(), Some(0));
+}
+
 /// Cluster API's controllers are somebody else's: here, of a process that runs nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_api_may_be_somebody_elses() {
@@ -67,6 +128,14 @@ async fn cluster_api_may_be_somebody_elses() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let apiserver = Running::start(&["apiserver", "--listen", "127.0.0.1:0", "--data-dir", &path("api")]);
     let kubeconfig = apiserver.kubeconfig.clone();
+    // What they have installed is theirs.
+    says(Path::new(&kubeconfig), &["crds", "install"]);
+    let definitions = Api::<CustomResourceDefinition>::all(client(&kubeconfig).await);
+    let converter = json!({"url": "https://theirs.example.com/convert", "service": null, "caBundle": null});
+    let theirs = json!({"spec": {"conversion": {"webhook": {"clientConfig": converter}},
+        "names": {"categories": ["theirs"]}}});
+    let name = "machines.cluster.x-k8s.io";
+    let changed = definitions.patch(name, &Default::default(), &Patch::Merge(theirs)).await.unwrap();
     let server = Running::start(&[
         "server",
         "--kubeconfig",
@@ -74,6 +143,8 @@ async fn cluster_api_may_be_somebody_elses() {
         "--capi",
         "external",
         "--listen",
+        "127.0.0.1:0",
+        "--webhook-listen",
         "127.0.0.1:0",
         "--data-dir",
         &path("server"),
@@ -83,12 +154,14 @@ async fn cluster_api_may_be_somebody_elses() {
     let more = ["--pool", "all:1:all", "--wait", "--timeout", "300"];
     says(Path::new(&kubeconfig), &[&words[..], &more].concat());
     let cluster = client_of(&says(Path::new(&kubeconfig), &["kubeconfig", "demo"])).await;
-    let nodes = kube::Api::<k8s_openapi::api::core::v1::Node>::all(cluster);
+    let nodes = Api::<k8s_openapi::api::core::v1::Node>::all(cluster);
     assert_eq!(nodes.list(&Default::default()).await.unwrap().items.len(), 1);
-    let leases = kube::Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(
-        client(&kubeconfig).await,
-        "cattle-system",
-    );
+    assert_eq!(definitions.get(name).await.unwrap().spec, changed.spec);
+    let asked = Api::<ValidatingWebhookConfiguration>::all(client(&kubeconfig).await);
+    let asked = asked.list(&Default::default()).await.unwrap();
+    let asked: Vec<String> = asked.iter().filter_map(|one| one.metadata.name.clone()).collect();
+    assert_eq!(asked, ["herdsman"], "not about their kinds");
+    let leases = Api::<Lease>::namespaced(client(&kubeconfig).await, "cattle-system");
     let mut holders = Vec::new();
     for name in ["herdsman-controllers", "herdsman-capi"] {
         holders.push(leases.get(name).await.unwrap().spec.unwrap().holder_identity);

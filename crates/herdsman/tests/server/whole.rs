@@ -53,11 +53,47 @@ async fn a_cluster_lives_and_dies_by_the_rights_of_the_deployed_account() {
     management.apply(&manifest(2), directory.path(), &[]);
     management.until_ready("demo", 3).await;
     speaks(&management, &server).await;
+    changes(&management, directory.path()).await;
 
     management.delete("demo").await;
     assert_eq!(server.stop(), Some(0));
     let refused = management.forbidden();
     assert!(refused.is_empty(), "deploy/chart/templates/rbac.yaml lacks: {refused:#?}");
+}
+
+/// A label reaches the machines that are there, a field of the driver makes others; a pool shrinks.
+async fn changes(management: &Management, directory: &Path) {
+    let before = management.machines("demo").await;
+    let labelled = manifest(2)
+        .replace("{name: workers, quantity: 2,", "{name: workers, quantity: 2, labels: {zone: a},");
+    management.apply(&labelled, directory, &[]);
+    let zone = async || {
+        let machines = management.list("cluster.x-k8s.io", "v1beta2", "machines").await;
+        let labels = machines.iter().filter_map(|one| one.metadata.labels.as_ref()?.get("zone"));
+        labels.filter(|zone| *zone == "a").count()
+    };
+    for second in 0.. {
+        if zone().await == 2 {
+            break;
+        }
+        assert!(second < 120, "the label does not reach the machines");
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    management.until_ready("demo", 3).await;
+    assert_eq!(management.machines("demo").await, before, "a label replaces nobody");
+
+    management.apply(&labelled.replace("2048", "4096"), directory, &[]);
+    for second in 0.. {
+        if management.machines("demo").await.is_disjoint(&before) {
+            break;
+        }
+        assert!(second < 300, "the driver's field does not make other machines");
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    management.until_ready("demo", 3).await;
+    let fewer = labelled.replace("2048", "4096").replace("quantity: 2", "quantity: 1");
+    management.apply(&fewer, directory, &[]);
+    management.until_ready("demo", 2).await;
 }
 
 /// The one port answers as documented: by the rights of whoever asks.

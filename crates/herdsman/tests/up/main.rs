@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod authority;
+mod canaries;
 mod moving;
 mod pages;
 mod product;
@@ -12,7 +13,7 @@ use std::process::Command;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::ListParams;
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use product::{Up, WAIT};
 
@@ -56,6 +57,11 @@ async fn a_newcomers_hour() {
     assert!(up.refuses(&["describe", "demo"]).contains("there is no cluster \"demo\""));
     let refused = up.refuses(&["create", "cluster", "demo", "--kubernetes-version", "1.34"]);
     assert!(refused.contains("spec.kubernetesVersion"), "{refused}");
+    let pools = ["--pool", "all:1:all"];
+    up.refuses(&[&["create", "cluster", "demo", "--kubernetes-version", "1.34"], &pools[..]].concat());
+    let configs = Api::<DynamicObject>::all_with(up.client().await, &sim_configs());
+    assert!(configs.list(&ListParams::default()).await.unwrap().items.is_empty(), "nothing is left behind");
+    assert!(up.refuses(&["explain", "cluster/demo"]).contains("there is no cluster \"demo\""));
 
     // Create, and look.
     let pools = ["--pool", "servers:1:server", "--pool", "workers:1:worker"];
@@ -69,7 +75,13 @@ async fn a_newcomers_hour() {
     let tree = up.says(&["describe", "demo"]);
     assert!(tree.starts_with("cluster demo  Ready"), "{tree}");
     assert!(up.says(&["explain", "cluster/demo", "-o", "json"]).contains("\"waits\": []"));
-    assert!(up.says(&["get", "machines", "-o", "name"]).lines().count() == 2);
+    let machines = up.says(&["get", "machines", "-o", "name"]);
+    assert_eq!(machines.lines().count(), 2);
+    let reported = up.says(&["logs", machines.lines().next().unwrap()]);
+    assert!(
+        reported.starts_with("plan succeeded") && reported.contains("probe kubelet healthy"),
+        "{reported}"
+    );
 
     dashboard_is_served(&up.metrics().await);
 
@@ -119,6 +131,16 @@ async fn a_newcomers_hour() {
     up.says(&[&["delete", "cluster", "demo"], &WAIT[..]].concat());
     assert_eq!(up.says(&["get", "machines", "-A", "-o", "name"]), "");
     assert_eq!(up.says(&["get", "clusters", "-A", "-o", "name"]), "");
+}
+
+fn sim_configs() -> ApiResource {
+    ApiResource {
+        group: "rke-machine-config.cattle.io".into(),
+        version: "v1".into(),
+        api_version: "rke-machine-config.cattle.io/v1".into(),
+        kind: "SimConfig".into(),
+        plural: "simconfigs".into(),
+    }
 }
 
 /// Hosts that register by their own hand, in a process of their own.

@@ -11,7 +11,7 @@ use crate::archive::write_private;
 use crate::{Arguments, Failure};
 
 /// The file in a server's state that says which host it has.
-const NOTE: &str = "host.json";
+pub const NOTE: &str = "host.json";
 
 /// A host that is reached by SSH.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,12 @@ fn trusted_key(line: &str) -> Result<String, Failure> {
 pub(super) struct Note {
     pub(super) host: Host,
     pub(super) host_key: String,
+}
+
+/// The key by which a server's host is known, as `type base64`, from the note in its state.
+pub fn known_key(note: &[u8]) -> Option<String> {
+    let note: Note = serde_json::from_slice(note).ok()?;
+    Some(note.host_key).filter(|key| !key.is_empty())
 }
 
 impl Note {

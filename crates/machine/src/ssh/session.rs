@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use russh::ChannelMsg;
 use russh::client::{self, AuthResult, Handle};
-use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
+use russh::keys::PublicKeyOrCertificate;
 
 use super::host::Host;
+use super::key::Key;
 use crate::Output;
 
 /// How long a host may take to answer, all in all.
@@ -41,13 +42,6 @@ pub(super) enum Error {
     /// What is known of the server is not.
     #[error("the server's state: {0}")]
     State(String),
-}
-
-/// Whether a private key is one that can be used.
-pub(super) fn readable(key: &str) -> Result<(), Error> {
-    decode_secret_key(key, None).map(drop).map_err(|error| {
-        Error::Key(format!("{error}; it has to be an Ed25519 or ECDSA key in OpenSSH's or PKCS#8 format, without a passphrase"))
-    })
 }
 
 /// A connection.
@@ -125,8 +119,7 @@ impl Session {
 }
 
 async fn connect(host: &Host, key: &str, trusted: &[String]) -> Result<(Session, String), Error> {
-    readable(key)?;
-    let key = decode_secret_key(key, None).map_err(|error| Error::Key(error.to_string()))?;
+    let key = Key::read(key)?;
     let config = client::Config {
         keepalive_interval: Some(KEEPALIVE),
         keepalive_max: 3,
@@ -142,8 +135,7 @@ async fn connect(host: &Host, key: &str, trusted: &[String]) -> Result<(Session,
         Err(russh::Error::UnknownKey) => return Err(Error::OtherHost { seen }),
         Err(error) => return Err(Error::Connect(error.to_string())),
     };
-    let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
-    match handle.authenticate_publickey(&host.user, key).await? {
+    match key.show(&mut handle, &host.user).await? {
         AuthResult::Success => {}
         AuthResult::Failure { .. } => return Err(Error::Refused(host.user.clone())),
     }

@@ -119,7 +119,7 @@ fn last_plan(agent_directory: &str) -> Document {
     };
     let agent = match agent_directory {
         "" => AGENT.to_owned(),
-        directory => format!("{AGENT_VAR_DIR}={}\n{AGENT}", quoted(directory)),
+        directory => format!("export {AGENT_VAR_DIR}={}\n{AGENT}", quoted(directory)),
     };
     let instructions =
         vec![instruction("remove-distribution", DISTRIBUTION), instruction("remove-agent", &agent)];

@@ -13,8 +13,11 @@ use crate::{Code, Object, Wait};
 pub(super) fn deployments(objects: &[Object]) -> Vec<Wait> {
     let mut waits: Vec<Wait> = Vec::new();
     for object in objects {
-        let complaint = conditions(object).find_map(|one| Some((one, complaint(one)?)));
-        let Some((found, code)) = complaint else { continue };
+        let mut complaints: Vec<_> =
+            conditions(object).filter_map(|one| Some((one, complaint(one)?))).collect();
+        // A template that cannot be cloned is why everything else is not as it should be.
+        complaints.sort_by_key(|(_, code)| *code != Code::MachineTemplateInvalid);
+        let Some((found, code)) = complaints.into_iter().next() else { continue };
         let words = found.words();
         if waits.iter().any(|wait| wait.evidence == words) {
             continue;
@@ -42,8 +45,9 @@ fn complaint(one: Condition<'_>) -> Option<Code> {
     if one.status() != "True" && cloning.contains(&one.reason()) {
         return Some(Code::MachineTemplateInvalid);
     }
-    // A deployment says this, as a warning, whenever machines are on their way.
-    let on_their_way = one.reason() == reasons::WAITING_FOR_AVAILABLE_MACHINES;
+    // Deployments and sets say this, as a warning, whenever machines are on their way.
+    let on_their_way = [reasons::WAITING_FOR_AVAILABLE_MACHINES, reasons::SCALING_UP, reasons::SCALING_DOWN]
+        .contains(&one.reason());
     let loud = one.status() == "False" && matches!(one.severity(), "Warning" | "Error") && !on_their_way;
     let blocked = one.type_() == types::SCALING_UP
         && one.status() == "True"

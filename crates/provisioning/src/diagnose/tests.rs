@@ -170,6 +170,16 @@ fn templates_and_deployments() {
     assert_eq!(codes(&waits), [Code::MachineTemplateInvalid]);
     assert!(waits[0].evidence.contains("Required value"));
 
+    let on_the_way = object(
+        "MachineSet",
+        OLD,
+        json!({"status": {"deprecated": {"v1beta1": {"conditions": [{
+            "type": "Resized", "status": "False", "severity": "Warning", "reason": "ScalingUp",
+            "message": "Scaling up MachineSet to 3 replicas (actual 1)",
+        }]}}}}),
+    );
+    assert_eq!(with_parts(there, &[on_the_way], &[]), [], "every set says so while it grows");
+
     let calm = object(
         "MachineDeployment",
         OLD,

@@ -47,6 +47,8 @@ struct State {
     denied: usize,
     /// What others write just before each of an agent's next writes, last first.
     races: Vec<Data>,
+    /// The agent that is given out.
+    binary: Option<Bytes>,
 }
 
 async fn instance() -> Arc<Instance> {
@@ -73,8 +75,16 @@ fn admin() -> User {
 impl Server {
     pub(crate) async fn new() -> Self {
         let instance = Some(instance().await);
-        let state =
-            State { instance, puts: 0, gets: 0, uid: None, lost_answers: 0, denied: 0, races: Vec::new() };
+        let state = State {
+            instance,
+            puts: 0,
+            gets: 0,
+            uid: None,
+            lost_answers: 0,
+            denied: 0,
+            races: Vec::new(),
+            binary: None,
+        };
         Server(Arc::new(Inner { state: Mutex::new(state), epoch: watch::Sender::new(0) }))
     }
 
@@ -150,6 +160,17 @@ impl Server {
         self.0.state.lock().unwrap().races = writes;
     }
 
+    /// Gives out an agent from now on.
+    pub(crate) fn give(&self, binary: &'static [u8]) {
+        self.0.state.lock().unwrap().binary = Some(Bytes::from_static(binary));
+    }
+
+    /// Says something on the Secret.
+    pub(crate) async fn annotate(&self, name: &str, value: &str) {
+        let patch = json!({"metadata": {"annotations": {name: value}}});
+        assert_eq!(self.ask("PATCH", &format!("{SECRETS}/plan"), &patch).await.0, 200);
+    }
+
     /// Cuts all connections.
     pub(crate) fn cut(&self) {
         self.0.epoch.send_modify(|epoch| *epoch += 1);
@@ -185,6 +206,12 @@ impl Server {
         self,
         request: Request<Incoming>,
     ) -> Result<Response<UnsyncBoxBody<Bytes, String>>, Infallible> {
+        if let Some(file) = request.uri().path().strip_prefix("/assets/") {
+            assert!(file.starts_with("rancher-system-agent-"), "{file}");
+            let binary = self.0.state.lock().unwrap().binary.clone();
+            let Some(binary) = binary else { return Ok(refusal(StatusCode::NOT_FOUND)) };
+            return Ok(Response::new(Full::new(binary).map_err(|never| match never {}).boxed_unsync()));
+        }
         let is_put = request.method() == Method::PUT;
         let is_read = request.method() == Method::GET && request.uri().path().ends_with("/plan");
         let (api, uid, race, lost) = {

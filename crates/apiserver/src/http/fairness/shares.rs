@@ -17,7 +17,7 @@ const SAVED: Duration = Duration::from_millis(100);
 const ADVANCE: Duration = Duration::from_millis(1);
 
 /// However many ask, nobody's share is smaller than one in so many.
-const SMALLEST: u32 = 16;
+const SMALLEST: u32 = 64;
 
 /// Who asked within this time is there.
 const RECENT: Duration = Duration::from_secs(1);

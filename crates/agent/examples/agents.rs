@@ -1,7 +1,7 @@
 //! Many agents and one embedded API server in one process, on one thread, in simulated time: how fast a plan for each
 //! of them is applied, what an agent costs in memory, and how often a fleet at rest writes within an hour.
 //!
-//! `fleet <agents>`; prints lines `measured <name> <value> <unit>`. Machines are simulated, all else is the product.
+//! `agents <number>`; prints lines `measured <name> <value> <unit>`. Machines are simulated, all else is the product.
 
 use std::convert::Infallible;
 use std::error::Error;
