@@ -403,6 +403,7 @@ fn node_view(node: &Value) -> planner::Node {
     };
     let addresses = node["status"]["addresses"].as_array().cloned().unwrap_or_default();
     let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let ready = conditions.iter().find(|one| one["type"] == "Ready");
     planner::Node {
         name: text(&node["metadata"]["name"]),
         provider_id: text(&node["spec"]["providerID"]),
@@ -411,7 +412,8 @@ fn node_view(node: &Value) -> planner::Node {
             .iter()
             .map(|one| Address { kind: text(&one["type"]), address: text(&one["address"]) })
             .collect(),
-        ready: conditions.iter().find(|one| one["type"] == "Ready").map(|one| one["status"] == "True"),
+        ready: ready.map(|one| one["status"] == "True"),
+        lost: ready.is_some_and(|one| one["status"] == "Unknown"),
         removal,
     }
 }
