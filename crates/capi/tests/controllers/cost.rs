@@ -46,7 +46,7 @@ impl Writes {
     }
 
     /// Everything from the first change of a set on: its scale-up.
-    fn from_scale_up(&self) -> Vec<(String, bool)> {
+    fn since_scale_up(&self) -> Vec<(String, bool)> {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap());
         let scaled = all.iter().position(|(what, _)| what == "PATCH machinesets").expect("no set was scaled");
         all.split_off(scaled + 1)
@@ -134,7 +134,7 @@ fn machines_cost(speaks: Speaks, count: i32) -> Cost {
         world.patch("MachineDeployment", "p", json!({"spec": {"replicas": count}})).await;
         world.pool_ready("p", count.into()).await;
         world.sleep(10).await;
-        let log = world.site.writes.from_scale_up();
+        let log = world.site.writes.since_scale_up();
         let (written, until) = (counted(log.clone()), counted(until_running(&log)));
         println!("{count}: {written:?}");
         let machines = usize::try_from(count).unwrap();

@@ -12,6 +12,9 @@ use super::target::Target;
 /// Who stands in the managed fields of what the command line writes.
 pub(crate) const MANAGER: &str = "herdsman-cli";
 
+/// How often an object is looked at anew that others were faster to change.
+const TRIES: usize = 10;
+
 /// Asks about objects of one namespace.
 #[derive(Clone)]
 pub(crate) struct Ask {
@@ -69,6 +72,25 @@ impl Ask {
             Ok(one)
         };
         found.items.into_iter().map(read).collect()
+    }
+
+    /// Changes an object by what it looks like now. Controllers write to it, too: if one was faster, it is looked at again.
+    pub(crate) async fn edit(
+        &self,
+        word: &Word,
+        name: &str,
+        change: impl Fn(&Value) -> anyhow::Result<Value>,
+    ) -> anyhow::Result<()> {
+        let options = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        let api = self.api(&word.id(), word.namespaced);
+        for _ in 0..TRIES {
+            let patch = change(&self.object(word, name).await?)?;
+            match api.patch(name, &options, &Patch::Merge(patch)).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                answer => return answer.map(drop).map_err(explained),
+            }
+        }
+        bail!("{} {name:?} is changed by others all the time: try again later", word.name())
     }
 
     /// Changes an object, if it is still as it was seen. Warnings of the server are printed.

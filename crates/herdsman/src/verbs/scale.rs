@@ -31,9 +31,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     block_on(async {
         let ask = Ask::new(&arguments.target).await?;
         let word = kinds::find("cluster")?;
-        let cluster = ask.object(word, &arguments.cluster).await?;
-        let patch = patch(&cluster, arguments.pool.as_deref(), arguments.replicas)?;
-        ask.patch(word, &arguments.cluster, &patch, false).await?;
+        let change = |cluster: &Value| patch(cluster, arguments.pool.as_deref(), arguments.replicas);
+        ask.edit(word, &arguments.cluster, change).await?;
         println!("cluster/{} scaled", arguments.cluster);
         arguments.wait.follow(&ask, &arguments.cluster).await
     })
