@@ -175,7 +175,8 @@ mod tests {
                 stream.write_all(&piece).await.unwrap();
                 assert!(lock(&sender.0).gathered.len() < MOST + piece.len());
             }
-            stream.write_vectored(&[io::IoSlice::new(&[7]), io::IoSlice::new(&[7; 15])]).await.unwrap();
+            let parts = [io::IoSlice::new(&[7]), io::IoSlice::new(&[7; 15])];
+            assert_eq!(stream.write_vectored(&parts).await.unwrap(), 16);
             stream.shutdown().await.unwrap();
         };
         let mut received = Vec::new();
