@@ -1,6 +1,6 @@
 //! Agents follow the server: once it has another binary for them than they run, they are asked to take it, wave by wave.
 //!
-//! Who is asked is decided in [`waves`]; the agent's side is in crate `agent` (`update`). An administrator stops it with the
+//! Who is asked is decided in `waves`; the agent's side is in crate `agent` (`update`). An administrator stops it with the
 //! Setting `agent-updates` (`off`), and keeps one machine out of it with the annotation `herdsman.io/hold-agent` on its Machine.
 
 mod waves;
