@@ -272,7 +272,11 @@ impl Server {
         }
         let world = self.world.get_or_try_init(|| assembly.world()).await?;
         let work = assembly.work(world);
-        tokio::join!(work.run(&self.setup.groups), self.keep_webhooks());
+        tokio::join!(
+            work.run(&self.setup.groups),
+            self.keep_webhooks(),
+            simulated::follow(&assembly.caches, world),
+        );
         std::future::pending().await
     }
 
