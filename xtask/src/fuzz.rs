@@ -16,35 +16,38 @@ const SECONDS: u32 = 60;
 /// The most memory that a target may take: what is asked for a few bytes must not grow without end.
 const MEGABYTES: u32 = 2048;
 
+/// The most seconds that one input may take: far more than any should, as the machine may be busy with others.
+const ONE_INPUT: u32 = 25;
+
+/// The compiler that can build with a sanitizer.
+const NIGHTLY: &str = "nightly";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// How long each target runs.
     #[arg(long, default_value_t = SECONDS)]
     seconds: u32,
-    /// Only this target.
-    target: Option<String>,
+    /// Only these targets.
+    targets: Vec<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut report = Report::new(Skips::Forbidden);
-    report.suite("fuzz", || fuzz(arguments.seconds, arguments.target.as_deref()));
+    report.suite("fuzz", || fuzz(arguments.seconds, &arguments.targets));
     report.close()
 }
 
 /// All targets for as long as a test run has time for.
 pub(crate) fn shortly() -> anyhow::Result<Verdict> {
-    fuzz(SECONDS, None)
+    fuzz(SECONDS, &[])
 }
 
-fn fuzz(seconds: u32, only: Option<&str>) -> anyhow::Result<Verdict> {
+fn fuzz(seconds: u32, only: &[String]) -> anyhow::Result<Verdict> {
     let manifest = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).context("the fuzz workspace")?;
     let all = targets(&manifest);
-    let chosen: Vec<&str> =
-        all.iter().copied().filter(|name| only.is_none_or(|only| only == *name)).collect();
-    if chosen.is_empty() {
-        bail!("no such target; there are: {}", all.join(", "));
-    }
-    let built = build()?;
+    let chosen = chosen(&all, only)?;
+    let sanitizer = Sanitizer::best();
+    let built = build(sanitizer)?;
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut waiting: VecDeque<&str> = chosen.iter().copied().collect();
     let mut running: VecDeque<(&str, Child)> = VecDeque::new();
@@ -59,15 +62,60 @@ fn fuzz(seconds: u32, only: Option<&str>) -> anyhow::Result<Verdict> {
             finish(name, child)?;
         }
     }
-    Ok(Verdict::Ran(format!("{} targets, {seconds} s each", chosen.len())))
+    Ok(Verdict::Ran(format!("{} targets, {seconds} s each, {}", chosen.len(), sanitizer.words())))
+}
+
+/// Those that are asked for; all if none are.
+fn chosen<'a>(all: &[&'a str], only: &[String]) -> anyhow::Result<Vec<&'a str>> {
+    if let Some(unknown) = only.iter().find(|only| !all.contains(&only.as_str())) {
+        bail!("no target {unknown:?}; there are: {}", all.join(", "));
+    }
+    let is_chosen = |name: &&&str| only.is_empty() || only.iter().any(|only| only == **name);
+    Ok(all.iter().filter(is_chosen).copied().collect())
+}
+
+/// What watches over memory while a target runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sanitizer {
+    None,
+    /// It also sees what the C libraries below do wrong.
+    Address,
+}
+
+impl Sanitizer {
+    /// One needs a nightly compiler.
+    fn best() -> Self {
+        let nightly = Command::new("rustup").args(["run", NIGHTLY, "rustc", "--version"]).output();
+        match nightly {
+            Ok(output) if output.status.success() => Sanitizer::Address,
+            _ => Sanitizer::None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Sanitizer::None => "none",
+            Sanitizer::Address => "address",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Sanitizer::None => "without a sanitizer (no nightly compiler)",
+            Sanitizer::Address => "with the address sanitizer",
+        }
+    }
 }
 
 /// Builds all targets; gives where they are.
-fn build() -> anyhow::Result<PathBuf> {
-    let directory = root().join("fuzz/target/fuzz");
-    // A sanitizer needs a nightly compiler, and safe code has less to fear from memory than from the stack.
+fn build(sanitizer: Sanitizer) -> anyhow::Result<PathBuf> {
+    // One for each: their flags differ.
+    let directory = root().join("fuzz/target").join(sanitizer.name());
     let mut build = program(CARGO_FUZZ.provide()?);
-    build.args(["build", "--sanitizer", "none", "--target-dir"]).arg(&directory);
+    build.args(["build", "--sanitizer", sanitizer.name(), "--target-dir"]).arg(&directory);
+    if sanitizer == Sanitizer::Address {
+        build.env("RUSTUP_TOOLCHAIN", NIGHTLY).env_remove("CARGO").env_remove("RUSTC");
+    }
     succeed(&mut build)?;
     Ok(directory.join(host()?).join("release"))
 }
@@ -90,6 +138,7 @@ fn start(built: &Path, name: &str, seconds: u32) -> anyhow::Result<Child> {
         .arg(corpus)
         .arg(format!("-seed_inputs={}", root().join("fuzz/seeds").join(name).display()))
         .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-timeout={ONE_INPUT}"))
         .arg(format!("-rss_limit_mb={MEGABYTES}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .stderr(log);
@@ -121,5 +170,15 @@ mod tests {
         let manifest =
             "[package]\nname = \"fuzz\"\n[[bin]]\nname = \"a\"\npath = \"x\"\n[[bin]]\nname = \"b\"\n";
         assert_eq!(targets(manifest), ["a", "b"]);
+    }
+
+    #[test]
+    fn targets_are_chosen_by_name() {
+        let all = ["a", "b", "c"];
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(chosen(&all, &[]).unwrap(), all);
+        assert_eq!(chosen(&all, &names(&["c", "a"])).unwrap(), ["a", "c"]);
+        let error = chosen(&all, &names(&["a", "d"])).unwrap_err().to_string();
+        assert_eq!(error, "no target \"d\"; there are: a, b, c");
     }
 }

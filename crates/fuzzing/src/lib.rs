@@ -25,13 +25,14 @@ macro_rules! target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 26] = [
+pub const TARGETS: [Target; 27] = [
     target!("accept", pure::accept),
     target!("admission_answer", pure::admission_answer),
     target!("cel", pure::cel),
     target!("crd_schema", pure::crd_schema),
     target!("field_selector", pure::field_selector),
     target!("image_reference", pure::image_reference),
+    target!("impersonation", pure::impersonation),
     target!("json_path", pure::json_path),
     target!("label_selector", pure::label_selector),
     target!("managed_fields", pure::managed_fields),

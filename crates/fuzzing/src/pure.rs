@@ -2,6 +2,8 @@
 
 use kubeapi::admission::{self, ReviewVersion};
 use kubeapi::apply::Managers;
+use kubeapi::authn::User;
+use kubeapi::authn::impersonation::Impersonation;
 use kubeapi::limits::Limits;
 use kubeapi::media::{self, Endpoint};
 use kubeapi::request::{ListOptions, Query, Target};
@@ -66,6 +68,16 @@ pub(crate) fn label_selector(bytes: &[u8]) {
         // What is shown is read as the same.
         let shown = selector.to_string();
         assert_eq!(label::Selector::parse(&shown).map(|again| again.to_string()), Ok(shown));
+    }
+}
+
+/// Headers, one a line.
+pub(crate) fn impersonation(bytes: &[u8]) {
+    let headers = text(bytes);
+    let headers = headers.lines().filter_map(|line| line.split_once(": "));
+    if let Ok(Some(asked)) = Impersonation::from_headers(headers) {
+        // Nobody becomes somebody without being asked for at least that.
+        assert!(!asked.checks(&User::default()).is_empty() && !asked.user().name.is_empty());
     }
 }
 
