@@ -104,7 +104,7 @@ impl Controller for Clusters {
             true => removal::advance(context, turn, &mut edit, &seen).await?,
             false => act::kubeconfig(context, turn, &edit, &seen).await?,
         };
-        status::write(&mut edit, &seen, &observed, now);
+        status::write(&mut edit, &seen, now);
         if observed.is_ok() {
             edit.observed(generation);
         }

@@ -1,54 +1,90 @@
 //! What the conditions say of a provider's object that ours refers to.
 
 use api::capi::v1beta1;
-use api::catalogue::reasons;
+use api::catalogue::{conditions as types, reasons};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kit::conditions::legacy::{self, Severity};
 use kit::conditions::{self, Finding, Provided, Status};
 
 use crate::context::Found;
-use crate::contract::Breach;
+use crate::contract::{Breach, External};
+
+/// What a provider's object is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Infrastructure,
+    Bootstrap,
+    ControlPlane,
+}
+
+impl Part {
+    /// Our condition, and theirs.
+    fn conditions(self) -> (&'static str, &'static str) {
+        match self {
+            Part::Infrastructure => (types::INFRASTRUCTURE_READY, types::READY),
+            Part::Bootstrap => (types::BOOTSTRAP_CONFIG_READY, types::READY),
+            Part::ControlPlane => (types::CONTROL_PLANE_AVAILABLE, types::AVAILABLE),
+        }
+    }
+
+    /// The reasons of our condition if they say nothing: all is well, and not yet.
+    fn reasons(self) -> (&'static str, &'static str) {
+        match self {
+            Part::Infrastructure | Part::Bootstrap => (reasons::READY, reasons::NOT_READY),
+            Part::ControlPlane => (reasons::AVAILABLE, reasons::NOT_AVAILABLE),
+        }
+    }
+
+    /// Whether it does what it is for, by its contract.
+    fn done(self, object: External<'_>) -> Result<bool, Breach> {
+        match self {
+            Part::Infrastructure => object.provisioned(),
+            Part::Bootstrap => object.data_secret_created(),
+            Part::ControlPlane => object.initialized(),
+        }
+    }
+
+    /// Where it says so.
+    fn path(self, object: External<'_>) -> &'static str {
+        match self {
+            Part::Infrastructure => object.provisioned_path(),
+            Part::Bootstrap => object.data_secret_created_path(),
+            Part::ControlPlane => "status.initialization.controlPlaneInitialized",
+        }
+    }
+}
 
 /// How a provider's object is shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown<'a> {
-    /// Our condition.
-    pub(crate) target: &'a str,
-    /// Theirs.
-    pub(crate) source: &'a str,
+    pub(crate) part: Part,
     /// Kind and name of the object.
     pub(crate) kind: &'a str,
     pub(crate) name: &'a str,
-    /// The reasons of our condition if they say nothing: all is well, or not yet.
-    pub(crate) well: &'static str,
-    pub(crate) not_yet: &'static str,
     /// Whether it was there once: `status.initialization` says so.
-    pub(crate) was_there: bool,
+    pub(crate) was_there: Option<bool>,
     /// Whether our object is being deleted.
     pub(crate) deleting: bool,
 }
 
-/// Shows the condition of the object that a reference means. `done` is whether it does what it is for, by its contract,
-/// and where it says so.
+/// Shows the condition of the object that a reference means.
 pub(crate) fn show(
     conditions: &mut Vec<Condition>,
     shown: Shown<'_>,
     found: &Found,
-    done: Result<bool, &Breach>,
-    path: &str,
     (generation, now): (i64, Timestamp),
 ) {
+    let (target, source) = shown.part.conditions();
     let set =
         |conditions: &mut Vec<Condition>, finding| conditions::set(conditions, finding, generation, now);
     match found {
         Found::NotAsked => {}
         Found::Unknown(why) => {
-            let finding = Finding::unknown(shown.target, reasons::INTERNAL_ERROR).saying(why.to_string());
-            set(conditions, finding);
+            set(conditions, Finding::unknown(target, reasons::INTERNAL_ERROR).saying(why.to_string()));
         }
-        Found::Missing if shown.was_there || shown.deleting => {
-            let finding = Finding::no(shown.target, reasons::OBJECT_DELETED).saying(format!(
+        Found::Missing if shown.was_there == Some(true) || shown.deleting => {
+            let finding = Finding::no(target, reasons::OBJECT_DELETED).saying(format!(
                 "{} has been deleted{}",
                 shown.kind,
                 match shown.deleting {
@@ -59,23 +95,24 @@ pub(crate) fn show(
             set(conditions, finding);
         }
         Found::Missing => {
-            let finding = Finding::no(shown.target, reasons::OBJECT_DOES_NOT_EXIST)
+            let finding = Finding::no(target, reasons::OBJECT_DOES_NOT_EXIST)
                 .saying(format!("{} {} does not exist", shown.kind, shown.name));
             set(conditions, finding);
         }
         Found::There(provider) => {
-            let fallback = match done {
-                Ok(true) => Finding::yes(shown.target, shown.well),
+            let (external, (well, not_yet)) = (provider.read(), shown.part.reasons());
+            let document = provider.object.document();
+            let (said, fallback) = match shown.part.done(external) {
+                Ok(true) => (conditions::provided(document, source), Finding::yes(target, well)),
                 Ok(false) => {
-                    Finding::no(shown.target, shown.not_yet).saying(format!("{} {path} is false", shown.kind))
+                    let message = format!("{} {} is false", shown.kind, shown.part.path(external));
+                    let finding = Finding::no(target, not_yet).saying(message);
+                    (conditions::provided(document, source), finding)
                 }
                 Err(breach) => {
-                    Finding::unknown(shown.target, reasons::INTERNAL_ERROR).saying(breach.to_string())
+                    let finding = Finding::unknown(target, reasons::INTERNAL_ERROR);
+                    (Provided::Missing, finding.saying(breach.to_string()))
                 }
-            };
-            let said = match done {
-                Err(_) => Provided::Missing,
-                Ok(_) => conditions::provided(provider.object.document(), shown.source),
             };
             conditions::mirror(conditions, said, fallback, generation, now);
         }

@@ -110,7 +110,7 @@ impl Controller for Machines {
             true => removal::advance(context, turn, &mut edit, &seen).await?,
             false => None,
         };
-        let wait = status::write(&mut edit, &seen, &observed, now);
+        let wait = status::write(&mut edit, &seen, now);
         if observed.is_ok() && marked.is_ok() {
             edit.observed(generation);
         }

@@ -5,7 +5,7 @@ use peers::Peer;
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, listen, program, root, succeed};
+use crate::run::{listen, program, release};
 
 /// How many times better ours has to be. A measurement begins with one of these names.
 const BARS: [(&str, Better, f64); 6] = [
@@ -26,11 +26,7 @@ enum Better {
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     Peer::Kubernetes.provide()?;
     Peer::Etcd.provide()?;
-    // One after the other: together they would not be built with the features that each has alone.
-    for package in ["herdsman", "suites"] {
-        succeed(cargo().args(["build", "--release", "--bins", "--package", package]))?;
-    }
-    let built = root().join("target/release");
+    let built = release()?;
     let mut load = program(built.join("apiserver-load"));
     load.arg(built.join("herdsman"));
     if effort == Effort::Quick {

@@ -1,12 +1,13 @@
 //! What clusters and machines cost the Cluster API controllers: time, memory, writes.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, listen, program, succeed, target};
+use crate::run::{listen, program, release};
 
 /// Measurements by name.
 type Measured = BTreeMap<String, f64>;
@@ -15,7 +16,8 @@ type Measured = BTreeMap<String, f64>;
 const SMALL_TOTAL: usize = 200;
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
-    succeed(cargo().args(["build", "--release", "--quiet", "--package", "capi", "--example", "herd"]))?;
+    let built = release()?;
+    let herd = |arguments: &[&str]| measure(program(built.join("examples/herd")).args(arguments));
     let (clusters, large) = if effort == Effort::Quick { (100, 200) } else { (1000, 1000) };
     let small = 10;
     let fleet = herd(&["fleet", &clusters.to_string()])?;
@@ -24,8 +26,8 @@ pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     figures(clusters, &fleet, &few, &many)
 }
 
-fn herd(arguments: &[&str]) -> anyhow::Result<Measured> {
-    let transcript = listen(program(target().join("release/examples/herd")).args(arguments))?;
+fn measure(command: &mut Command) -> anyhow::Result<Measured> {
+    let transcript = listen(command)?;
     ensure!(transcript.success, "the measurement failed");
     transcript.lines.iter().filter_map(|line| line.strip_prefix("measured ")).map(measurement).collect()
 }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, listen, program, succeed, target};
+use crate::run::{listen, program, release};
 
 /// Measurements by name.
 type Measured = BTreeMap<String, f64>;
@@ -60,21 +60,10 @@ fn clusters(effort: Effort, quick: u32, whole: u32) -> anyhow::Result<u32> {
 }
 
 fn measure(what: &str, clusters: u32) -> anyhow::Result<Measured> {
-    succeed(cargo().args([
-        "build",
-        "--release",
-        "--quiet",
-        "--package",
-        "herdsman",
-        "--bin",
-        "herdsman",
-        "--example",
-        "fleet",
-    ]))?;
-    let release = target().join("release");
-    let mut fleet = program(release.join("examples/fleet"));
+    let built = release()?;
+    let mut fleet = program(built.join("examples/fleet"));
     let numbers = [clusters.to_string(), MACHINES.to_string()];
-    let transcript = listen(fleet.arg(what).arg(release.join("herdsman")).args(numbers))?;
+    let transcript = listen(fleet.arg(what).arg(built.join("herdsman")).args(numbers))?;
     ensure!(transcript.success, "the measurement failed");
     Ok(transcript.lines.iter().filter_map(|line| measurement(line)).collect())
 }

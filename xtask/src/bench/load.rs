@@ -4,19 +4,17 @@ use anyhow::{Context, bail};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, listen, succeed, target};
+use crate::run::{listen, program, release};
 
 /// How much slower the slowest requests of the good clients may become.
 const MOST: f64 = 2.0;
 
 /// `effort` says how long each phase lasts.
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
-    succeed(cargo().args(["build", "--release", "--quiet", "--package", "herdsman"]))?;
-    succeed(cargo().args(["build", "--release", "--quiet", "--package", "apiserver", "--example", "load"]))?;
-    let release = target().join("release");
-    let mut load = crate::run::program(release.join("examples/load"));
+    let built = release()?;
+    let mut load = program(built.join("examples/load"));
     let seconds = if effort == Effort::Quick { "5" } else { "10" };
-    let transcript = listen(load.arg(release.join("herdsman")).arg(seconds))?;
+    let transcript = listen(load.arg(built.join("herdsman")).arg(seconds))?;
     if !transcript.success {
         bail!("the load test failed");
     }

@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, listen, root, succeed};
+use crate::run::{listen, program, release};
 
 /// A measurement, its unit, and what it may be at most.
 const BARS: [(&str, &str, f64); 3] = [
@@ -18,17 +18,8 @@ const BARS: [(&str, &str, f64); 3] = [
 
 /// It takes a second, whatever the effort.
 pub(crate) fn run(_: Effort) -> anyhow::Result<Vec<Figure>> {
-    succeed(cargo().args([
-        "build",
-        "--release",
-        "--quiet",
-        "--package",
-        "planner",
-        "--example",
-        "decisions",
-    ]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let transcript = listen(&mut crate::run::program(target.join("release/examples/decisions")))?;
+    let built = release()?;
+    let transcript = listen(&mut program(built.join("examples/decisions")))?;
     ensure!(transcript.success, "the measurement failed");
     BARS.iter().map(|bar| figure(bar, &transcript.lines)).collect()
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, program, succeed, target};
+use crate::run::{program, release, succeed, target};
 
 const NAMESPACE: &str = "fleet-default";
 const POOLS: [(&str, &[&str]); 3] =
@@ -25,8 +25,7 @@ const MACHINES_EACH: usize = 3;
 const SIMULATED: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
-    succeed(cargo().args(["build", "--release", "--quiet", "--package", "herdsman"]))?;
-    let server = Server::start(&target().join("release/herdsman"))?;
+    let server = Server::start(&release()?.join("herdsman"))?;
     let rounds = if effort == Effort::Quick { 1 } else { 5 };
     let mut times = Vec::new();
     for round in 0..rounds {

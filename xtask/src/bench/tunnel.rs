@@ -5,7 +5,7 @@ use peers::Peer;
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{cargo, listen, program, root, succeed};
+use crate::run::{listen, program, release};
 
 /// A transfer has to be this many times as fast as Go's, ...
 const OF_GO: f64 = 1.5;
@@ -18,18 +18,7 @@ const UNSENT: f64 = 262_144.0;
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     Peer::Remotedialer.provide()?;
-    succeed(cargo().args([
-        "build",
-        "--release",
-        "--package",
-        "suites",
-        "--bin",
-        "tunnel-peer",
-        "--bin",
-        "tunnel-load",
-    ]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let built = target.join("release");
+    let built = release()?;
     let mut load = program(built.join("tunnel-load"));
     load.arg(built.join("tunnel-peer"));
     if effort == Effort::Quick {

@@ -10,7 +10,7 @@ use kit::conditions::{self, Aggregate, Finding, Gate, Polarity, Reasons, Source}
 use super::{Seen, status_of, topology};
 use crate::context::Found;
 use crate::contract::Breach;
-use crate::external::{self, Shown};
+use crate::external::{self, Part, Shown};
 use crate::machines::{self, Counted};
 use crate::phase;
 
@@ -96,7 +96,7 @@ fn legacy_of(cluster: &mut Cluster) -> &mut api::capi::v1beta2::V1Beta1Failure {
 }
 
 /// Writes conditions, counters and the phase.
-pub(super) fn write(cluster: &mut Cluster, seen: &Seen, observed: &Result<(), Breach>, now: Timestamp) {
+pub(super) fn write(cluster: &mut Cluster, seen: &Seen, now: Timestamp) {
     let generation = seen.object.meta.generation.unwrap_or_default();
     let mut list = std::mem::take(&mut status_of(cluster).conditions);
     let mut set = |finding: Finding| conditions::set(&mut list, finding, generation, now);
@@ -115,7 +115,7 @@ pub(super) fn write(cluster: &mut Cluster, seen: &Seen, observed: &Result<(), Br
         set(finding);
     }
     set(machines::remediating(&sources(seen, |_| true)));
-    show_providers(cluster, seen, observed, &mut list, (generation, now));
+    show_providers(cluster, seen, &mut list, (generation, now));
     topology::tell(cluster, &mut list, (generation, now));
     let available = available(cluster, seen, &list);
     conditions::set(&mut list, available, generation, now);
@@ -295,30 +295,21 @@ fn movements(seen: &Seen) -> [Finding; 3] {
 fn show_providers(
     cluster: &Cluster,
     seen: &Seen,
-    observed: &Result<(), Breach>,
     list: &mut Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
     at: (i64, Timestamp),
 ) {
     let none = api::capi::v1beta2::ClusterStatus::default();
     let done = &cluster.status.as_ref().unwrap_or(&none).initialization;
     let deleting = seen.object.deleting();
-    let breach = observed.as_ref().err();
     if let Some(reference) = &cluster.spec.infrastructure_ref {
         let shown = Shown {
-            target: types::INFRASTRUCTURE_READY,
-            source: types::READY,
+            part: Part::Infrastructure,
             kind: &reference.kind,
             name: &reference.name,
-            well: reasons::READY,
-            not_yet: reasons::NOT_READY,
-            was_there: done.infrastructure_provisioned == Some(true),
+            was_there: done.infrastructure_provisioned,
             deleting,
         };
-        let external = seen.infrastructure.there().map(|provider| provider.read());
-        let ready = external.map_or(Ok(false), |external| external.provisioned());
-        let ready = ready.as_ref().map(|ready| *ready).or_else(|_| breach.map_or(Ok(false), Err));
-        let path = external.map_or("", |external| external.provisioned_path());
-        external::show(list, shown, &seen.infrastructure, ready, path, at);
+        external::show(list, shown, &seen.infrastructure, at);
     } else if topology::owes(cluster) {
         conditions::set(list, topology::missing(types::INFRASTRUCTURE_READY), at.0, at.1);
     } else if !deleting {
@@ -326,26 +317,13 @@ fn show_providers(
     }
     if let Some(reference) = &cluster.spec.control_plane_ref {
         let shown = Shown {
-            target: types::CONTROL_PLANE_AVAILABLE,
-            source: types::AVAILABLE,
+            part: Part::ControlPlane,
             kind: &reference.kind,
             name: &reference.name,
-            well: reasons::AVAILABLE,
-            not_yet: reasons::NOT_AVAILABLE,
-            was_there: done.control_plane_initialized == Some(true),
+            was_there: done.control_plane_initialized,
             deleting,
         };
-        let external = seen.control_plane.there().map(|provider| provider.read());
-        let up = external.map_or(Ok(false), |external| external.initialized());
-        let up = up.as_ref().map(|up| *up).or_else(|_| breach.map_or(Ok(false), Err));
-        external::show(
-            list,
-            shown,
-            &seen.control_plane,
-            up,
-            "status.initialization.controlPlaneInitialized",
-            at,
-        );
+        external::show(list, shown, &seen.control_plane, at);
     } else {
         let up = done.control_plane_initialized == Some(true);
         let finding = match up {

@@ -11,8 +11,7 @@ use kit::conditions::legacy::{self, Severity};
 use kit::conditions::{self, Finding, Gate, Reasons, Status};
 
 use super::{Seen, SeenNode};
-use crate::context::Error;
-use crate::external::{self, Shown};
+use crate::external::{self, Part, Shown};
 use crate::{machines, phase, template};
 
 fn status_of(machine: &mut Machine) -> &mut MachineStatus {
@@ -20,16 +19,11 @@ fn status_of(machine: &mut Machine) -> &mut MachineStatus {
 }
 
 /// Writes conditions and the phase. Gives when to look again by itself.
-pub(super) fn write(
-    machine: &mut Machine,
-    seen: &Seen,
-    observed: &Result<(), Error>,
-    now: Timestamp,
-) -> Option<Duration> {
+pub(super) fn write(machine: &mut Machine, seen: &Seen, now: Timestamp) -> Option<Duration> {
     let generation = seen.object.meta.generation.unwrap_or_default();
     let mut list = std::mem::take(&mut status_of(machine).conditions);
     let at = (generation, now);
-    show_providers(machine, seen, observed, &mut list, at);
+    show_providers(machine, seen, &mut list, at);
     let set = |list: &mut Vec<Condition>, finding| conditions::set(list, finding, generation, now);
     let mut waits = Vec::new();
     match node_findings(machine, seen, &list, now) {
@@ -70,20 +64,10 @@ pub(super) fn write(
     waits.into_iter().min()
 }
 
-fn show_providers(
-    machine: &Machine,
-    seen: &Seen,
-    observed: &Result<(), Error>,
-    list: &mut Vec<Condition>,
-    at: (i64, Timestamp),
-) {
+fn show_providers(machine: &Machine, seen: &Seen, list: &mut Vec<Condition>, at: (i64, Timestamp)) {
     let none = MachineStatus::default();
     let done = &machine.status.as_ref().unwrap_or(&none).initialization;
     let deleting = seen.object.deleting();
-    let breach = match observed {
-        Err(Error::Breach(breach)) => Some(breach),
-        _ => None,
-    };
     match &machine.spec.bootstrap.config_ref {
         None => conditions::set(
             list,
@@ -93,38 +77,24 @@ fn show_providers(
         ),
         Some(reference) => {
             let shown = Shown {
-                target: types::BOOTSTRAP_CONFIG_READY,
-                source: types::READY,
+                part: Part::Bootstrap,
                 kind: &reference.kind,
                 name: &reference.name,
-                well: reasons::READY,
-                not_yet: reasons::NOT_READY,
-                was_there: done.bootstrap_data_secret_created == Some(true),
+                was_there: done.bootstrap_data_secret_created,
                 deleting,
             };
-            let external = seen.bootstrap.there().map(|provider| provider.read());
-            let created = external.map_or(Ok(false), |external| external.data_secret_created());
-            let created = created.as_ref().map(|created| *created).or_else(|_| breach.map_or(Ok(false), Err));
-            let path = external.map_or("", |external| external.data_secret_created_path());
-            external::show(list, shown, &seen.bootstrap, created, path, at);
+            external::show(list, shown, &seen.bootstrap, at);
         }
     }
     let reference = &machine.spec.infrastructure_ref;
     let shown = Shown {
-        target: types::INFRASTRUCTURE_READY,
-        source: types::READY,
+        part: Part::Infrastructure,
         kind: &reference.kind,
         name: &reference.name,
-        well: reasons::READY,
-        not_yet: reasons::NOT_READY,
-        was_there: done.infrastructure_provisioned == Some(true),
+        was_there: done.infrastructure_provisioned,
         deleting,
     };
-    let external = seen.infrastructure.there().map(|provider| provider.read());
-    let ready = external.map_or(Ok(false), |external| external.provisioned());
-    let ready = ready.as_ref().map(|ready| *ready).or_else(|_| breach.map_or(Ok(false), Err));
-    let path = external.map_or("", |external| external.provisioned_path());
-    external::show(list, shown, &seen.infrastructure, ready, path, at);
+    external::show(list, shown, &seen.infrastructure, at);
 }
 
 enum NodeFindings {
