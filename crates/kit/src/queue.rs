@@ -14,6 +14,8 @@ use crate::object::Key;
 pub struct Pace {
     /// Time between two looks at the same object, at least. What happens meanwhile is seen together.
     pub interval: Duration,
+    /// How many looks an object may have one right after the other that was left alone before; they are made up for afterwards.
+    pub burst: u32,
     /// How long a failure waits before the first retry; twice as long each time.
     pub first_retry: Duration,
     /// The longest that a failure waits.
@@ -24,11 +26,15 @@ impl Default for Pace {
     fn default() -> Self {
         Pace {
             interval: Duration::from_secs(1),
+            burst: 1,
             first_retry: Duration::from_secs(1),
             longest_retry: Duration::from_secs(60),
         }
     }
 }
+
+/// Time between two looks of a burst: what happens within a blink is seen together.
+const BLINK: Duration = Duration::from_millis(50);
 
 /// When, and a number that makes two of them different.
 type Due = (Duration, u64);
@@ -40,6 +46,8 @@ struct Entry {
     /// When it is to be looked at after the look that is running.
     next: Option<Duration>,
     started: Option<Duration>,
+    /// Until when its looks so far would have taken, an interval each.
+    made_up: Duration,
     failures: u32,
 }
 
@@ -179,12 +187,16 @@ impl Queue {
             entry.due = None;
             entry.running = true;
             entry.started = Some(now);
+            entry.made_up = entry.made_up.max(now) + self.pace.interval;
         }
         Ok(key)
     }
 
     fn earliest(&self, entry: &Entry) -> Duration {
-        entry.started.map_or(Duration::ZERO, |started| started + self.pace.interval)
+        let Some(started) = entry.started else { return Duration::ZERO };
+        let Pace { interval, burst, .. } = self.pace;
+        let allowed = entry.made_up.saturating_sub(interval * burst.saturating_sub(1));
+        allowed.max(started + BLINK.min(interval))
     }
 
     fn now(&self) -> Duration {
@@ -241,6 +253,25 @@ mod tests {
         queue.done(key("a"), Ended::Well);
         assert_eq!(queue.next().await, key("a"));
         assert_eq!(clock.now().as_second(), 1, "not before its interval is over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whatever_was_left_alone_is_looked_at_quickly_for_a_while() {
+        let clock: Arc<dyn Clock> = Arc::new(RuntimeClock::starting_at(Timestamp::UNIX_EPOCH));
+        let queue = Queue::new(clock.clone(), Pace { burst: 3, ..Pace::default() });
+        let looks = async |count: usize| {
+            let mut times = Vec::new();
+            for _ in 0..count {
+                queue.add(key("a"));
+                queue.next().await;
+                times.push(clock.now().as_millisecond());
+                queue.done(key("a"), Ended::Well);
+            }
+            times
+        };
+        assert_eq!(looks(5).await, [0, 50, 100, 1000, 2000]);
+        tokio::time::sleep(Duration::from_secs(58)).await;
+        assert_eq!(looks(4).await, [60_000, 60_050, 60_100, 61_000]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -63,6 +63,8 @@ pub enum Peer {
     CapiConvert,
     /// The command line of Cluster API.
     Clusterctl,
+    /// The controllers and webhooks of Cluster API.
+    CapiManager,
     /// Helm.
     Helm,
     /// A container registry.
@@ -106,7 +108,7 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 22] = [
+    pub const ALL: [Peer; 23] = [
         Peer::Kubernetes,
         Peer::K3s,
         Peer::RancherMachine,
@@ -118,6 +120,7 @@ impl Peer {
         Peer::ThirdPartyDriver,
         Peer::CapiConvert,
         Peer::Clusterctl,
+        Peer::CapiManager,
         Peer::Helm,
         Peer::Registry,
         Peer::NewestKubectl,
@@ -142,6 +145,7 @@ impl Peer {
             Peer::ProviderAzure => "provider-azure",
             Peer::CapiConvert => "capi-convert",
             Peer::Clusterctl => "clusterctl",
+            Peer::CapiManager => "capi-manager",
             Peer::Helm => "helm",
             Peer::Registry => "registry",
             Peer::NewestKubectl => "kubectl-newest",
@@ -172,6 +176,7 @@ impl Peer {
             }
             Peer::CapiConvert => program(self, CLUSTER_API, capi_convert_build),
             Peer::Clusterctl => program(self, self.name(), clusterctl_build),
+            Peer::CapiManager => program(self, self.name(), capi_manager_build),
             Peer::Helm => program(self, self.name(), helm_build),
             Peer::Registry => program(self, self.name(), registry_build),
             Peer::Remotedialer => program(self, self.name(), remotedialer_build),
@@ -219,16 +224,27 @@ fn capi_convert_build(_: &str) -> Build {
     Build { packages: vec!["./capi-convert".into()], variables: Vec::new() }
 }
 
-/// clusterctl looks at its own version before it does anything.
 fn clusterctl_build(version: &str) -> Build {
-    let package = "sigs.k8s.io/cluster-api/version";
+    cluster_api_build("cmd/clusterctl", version)
+}
+
+/// The program is called as its package is: `core`.
+fn capi_manager_build(version: &str) -> Build {
+    cluster_api_build("core", version)
+}
+
+/// Programs of Cluster API look at their own version before they do anything.
+fn cluster_api_build(package: &str, version: &str) -> Build {
+    let module = "sigs.k8s.io/cluster-api";
     let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     let variables =
         [("gitVersion", version), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean")];
     Build {
-        packages: vec!["sigs.k8s.io/cluster-api/cmd/clusterctl".into()],
-        variables: variables.map(|(name, value)| (format!("{package}.{name}"), value.to_owned())).to_vec(),
+        packages: vec![format!("{module}/{package}")],
+        variables: variables
+            .map(|(name, value)| (format!("{module}/version.{name}"), value.to_owned()))
+            .to_vec(),
     }
 }
 
@@ -367,6 +383,7 @@ mod tests {
         for (name, module) in [
             ("cluster-api", "sigs.k8s.io/cluster-api"),
             ("clusterctl", "sigs.k8s.io/cluster-api"),
+            ("capi-manager", "sigs.k8s.io/cluster-api"),
             ("provider-vsphere", "sigs.k8s.io/cluster-api-provider-vsphere"),
             ("provider-aws", "sigs.k8s.io/cluster-api-provider-aws/v2"),
             ("provider-azure", "sigs.k8s.io/cluster-api-provider-azure"),

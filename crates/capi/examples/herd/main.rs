@@ -1,8 +1,7 @@
-//! What clusters and machines cost the controllers: `herd <clusters> <machines>`.
+//! What clusters and machines cost the controllers.
 //!
-//! The management cluster's API server is a process of its own, reached over HTTP as in production. This process has the
-//! controllers, a provider that provisions at once, and one API server for the nodes of all clusters: its memory is more
-//! than the controllers' alone. `cargo xtask bench capi` reads what is printed.
+//! The management cluster's API server, and one for the nodes of all clusters, are processes of their own, reached over HTTP. This
+//! process has the controllers and a provider that provisions at once. `cargo xtask bench capi` reads what is printed.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on fails")]
 
@@ -16,21 +15,26 @@ mod work;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The management cluster's API server; it ends with this value.
-struct Management(Child, String);
+/// The product's own.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-impl Management {
+/// An API server; it ends with this value.
+struct Served(Child, String);
+
+impl Served {
     fn start() -> Self {
         let program = std::env::current_exe().unwrap();
         let mut child =
             Command::new(program).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Management(child, line.trim().to_owned())
+        Served(child, line.trim().to_owned())
     }
 }
 
-impl Drop for Management {
+impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -43,13 +47,13 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve"] => runtime.block_on(server::serve()),
         ["fleet", clusters] => {
-            let management = Management::start();
-            runtime.block_on(work::fleet(&management.1, clusters.parse().unwrap()));
+            let (management, nodes) = (Served::start(), Served::start());
+            runtime.block_on(work::fleet([&management.1, &nodes.1], clusters.parse().unwrap()));
         }
         ["rollout", machines, times] => {
-            let management = Management::start();
+            let (management, nodes) = (Served::start(), Served::start());
             let (machines, times) = (machines.parse().unwrap(), times.parse().unwrap());
-            runtime.block_on(work::rollout(&management.1, machines, times));
+            runtime.block_on(work::rollout([&management.1, &nodes.1], machines, times));
         }
         _ => panic!("herd fleet <clusters> | herd rollout <machines> <times>"),
     }

@@ -1,4 +1,4 @@
-//! API servers.
+//! An API server.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,38 +18,20 @@ impl Tokens for Anybody {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Option<User>, String>> + Send + 'a>> {
-        Box::pin(async move { Ok(Some(master(token))) })
+        Box::pin(async move {
+            Ok(Some(User { name: token.into(), groups: vec![MASTERS.into()], ..User::default() }))
+        })
     }
 }
 
-fn master(name: &str) -> User {
-    User { name: name.into(), groups: vec![MASTERS.into()], ..User::default() }
-}
-
-async fn start() -> Instance {
+/// Serves until somebody ends the process. Prints where.
+pub(crate) async fn serve() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Options::default(), clock.clone()));
     let key = SigningKey::from_pem(include_str!("../../../apiserver/tests/data/sa.key")).unwrap();
     let parts = Parts::new(store, clock, Box::new(SystemEntropy), "-- a certificate --", key);
-    Instance::start(Parts { tokens: Some(Arc::new(Anybody)), ..parts }).await.unwrap()
-}
-
-/// Serves the management cluster until somebody ends the process. Prints where.
-pub(crate) async fn serve() {
+    let instance = Instance::start(Parts { tokens: Some(Arc::new(Anybody)), ..parts }).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("http://{}", listener.local_addr().unwrap());
-    start().await.listen(listener, None).await;
-}
-
-/// A server in this process, for the nodes of all clusters.
-pub(crate) struct Nodes(Instance);
-
-impl Nodes {
-    pub(crate) async fn start() -> Self {
-        Nodes(start().await)
-    }
-
-    pub(crate) fn client(&self) -> kube::Client {
-        kube::Client::new(self.0.api().as_user(master("nodes")), "default")
-    }
+    instance.listen(listener, None).await;
 }

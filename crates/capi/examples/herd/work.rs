@@ -17,7 +17,6 @@ use tokio::sync::mpsc;
 
 use crate::kinds::definitions;
 use crate::provider::{CLUSTER, Provider, SPEAKS, kind};
-use crate::server::Nodes;
 
 /// How long anything may take.
 const LONGEST: Duration = Duration::from_secs(1800);
@@ -61,13 +60,14 @@ impl Writes {
 
 /// All clusters' nodes are on one server: each cluster sees its own.
 struct Wires {
-    nodes: Arc<Nodes>,
+    nodes: String,
     writes: Writes,
 }
 
 impl Dial for Wires {
     fn dial<'a>(&'a self, cluster: &'a Key, _: Kubeconfig) -> Dialling<'a> {
-        let (client, name) = (self.writes.counting(self.nodes.client()), cluster.name.clone());
+        let (client, name) =
+            (self.writes.counting(connect(&self.nodes, &cluster.name)), cluster.name.clone());
         let service = tower::service_fn(move |mut request: http::Request<Body>| {
             if request.method() == http::Method::GET && request.uri().path() == "/api/v1/nodes" {
                 let query = request.uri().query().unwrap_or_default();
@@ -90,7 +90,7 @@ struct Herd {
 }
 
 impl Herd {
-    async fn start(url: &str) -> Self {
+    async fn start([url, nodes]: [&str; 2]) -> Self {
         let client = connect(url, "test");
         let definition = KindId::new(
             "apiextensions.k8s.io",
@@ -107,9 +107,8 @@ impl Herd {
         let writes = Writes::default();
         let controllers = writes.counting(connect(url, "controllers"));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let nodes = Arc::new(Nodes::start().await);
         let node_writes = Writes::default();
-        let wires = Wires { nodes: nodes.clone(), writes: node_writes.clone() };
+        let wires = Wires { nodes: nodes.to_owned(), writes: node_writes.clone() };
         let clusters = ClusterCache::new(controllers.clone(), Arc::new(wires), clock.clone());
         let caches = Caches::new(controllers, capi::entries);
         let parts = capi::Parts {
@@ -121,8 +120,8 @@ impl Herd {
             watch_filter: None,
         };
         tokio::spawn(capi::run(parts, Some(clusters)));
-        let provider =
-            Provider { client: connect(url, "provider"), caches: caches.clone(), nodes: nodes.client() };
+        let (provider, nodes) = (connect(url, "provider"), connect(nodes, "provider"));
+        let provider = Provider { client: provider, caches: caches.clone(), nodes };
         tokio::spawn(provider.run());
         Herd { client, caches, writes, node_writes }
     }
@@ -243,8 +242,8 @@ fn further(writes: &BTreeMap<String, usize>, among: usize) -> f64 {
 }
 
 /// Many clusters of a server and three workers.
-pub(crate) async fn fleet(url: &str, clusters: usize) {
-    let herd = Arc::new(Herd::start(url).await);
+pub(crate) async fn fleet(urls: [&str; 2], clusters: usize) {
+    let herd = Arc::new(Herd::start(urls).await);
     println!("measured empty_memory {:.1} MB", resident());
     let begin = SystemClock.monotonic();
     let mut making = tokio::task::JoinSet::new();
@@ -270,15 +269,16 @@ pub(crate) async fn fleet(url: &str, clusters: usize) {
 }
 
 /// Tells, once, what is written for the first worker from its set's scale-up until it is said to run, beside the objects that
-/// are made for it.
+/// are made for it. Once nobody waits for it, nothing is counted here.
 fn count_first_worker(herd: &Herd) -> mpsc::UnboundedReceiver<f64> {
     let (told, count) = mpsc::unbounded_channel();
     let all = [herd.writes.clone(), herd.node_writes.clone()];
-    let (begin, end) = (all.clone(), all);
+    let (begin, end, asked) = (all.clone(), all, told.clone());
     let replicas = |object: &Option<Arc<Object>>| object.as_ref()?.document()["spec"]["replicas"].as_i64();
     herd.caches.of(&ours("MachineSet")).listen("bench", || {
         Arc::new(move |change| {
-            if (replicas(&change.before), replicas(&change.after)) == (Some(0), Some(1)) {
+            let grows = (replicas(&change.before), replicas(&change.after)) == (Some(0), Some(1));
+            if grows && !asked.is_closed() {
                 begin.iter().for_each(|writes| drop(writes.take()));
             }
         })
@@ -289,7 +289,7 @@ fn count_first_worker(herd: &Herd) -> mpsc::UnboundedReceiver<f64> {
                 let worker = object.as_ref().filter(|object| !object.name().ends_with("-server"));
                 worker.is_some_and(|object| object.document()["status"]["phase"] == "Running")
             };
-            if runs(&change.after) && !runs(&change.before) {
+            if runs(&change.after) && !runs(&change.before) && !told.is_closed() {
                 let _ = told.send(end.iter().map(|writes| further(&writes.take(), 1)).sum());
             }
         })
@@ -309,8 +309,8 @@ async fn first_worker(herd: &Herd, deployments: &Api<DynamicObject>) -> f64 {
 }
 
 /// One cluster whose machines are all replaced, some times.
-pub(crate) async fn rollout(url: &str, machines: usize, times: usize) {
-    let herd = Herd::start(url).await;
+pub(crate) async fn rollout(urls: [&str; 2], machines: usize, times: usize) {
+    let herd = Herd::start(urls).await;
     herd.cluster("c", 0, json!("25%")).await;
     herd.deployments_ready(1, 0).await;
     herd.until("Machine", 1, |object| object.document()["status"]["phase"] == "Running").await;

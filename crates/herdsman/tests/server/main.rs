@@ -10,4 +10,5 @@ mod management;
 mod moving;
 mod program;
 mod replicas;
+mod upstream;
 mod whole;

@@ -19,7 +19,7 @@ rules:
 ";
 
 /// A kubeconfig of the account that `deploy/kubernetes/herdsman.yaml` makes.
-fn account(management: &Management, directory: &Path) -> PathBuf {
+pub(crate) fn account(management: &Management, directory: &Path) -> PathBuf {
     management.kubectl(&["create", "namespace", "cattle-system"]);
     management.apply(include_str!("../../../../deploy/kubernetes/herdsman.yaml"), directory, &[]);
     management.account("cattle-system", "herdsman", directory)
@@ -62,7 +62,7 @@ async fn a_cluster_lives_and_dies_by_the_rights_of_the_deployed_account() {
 }
 
 /// A label reaches the machines that are there, a field of the driver makes others; a pool shrinks.
-async fn changes(management: &Management, directory: &Path) {
+pub(crate) async fn changes(management: &Management, directory: &Path) {
     let before = management.machines("demo").await;
     let labelled = manifest(2)
         .replace("{name: workers, quantity: 2,", "{name: workers, quantity: 2, labels: {zone: a},");
@@ -136,7 +136,7 @@ async fn speaks(management: &Management, server: &Running) {
 }
 
 /// The API server asks about clusters and what users write beside them, as soon as it has been told to. Nothing is kept.
-async fn our_kinds(management: &Management) {
+pub(crate) async fn our_kinds(management: &Management) {
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     let api = |group: &str, version: &str, plural: &str| management.api(group, version, plural);
     let clusters = api("provisioning.cattle.io", "v1", "clusters");
