@@ -119,6 +119,11 @@ impl Assembly {
         }
     }
 
+    /// Where we are reached, and who vouches for us.
+    pub(crate) fn public(&self) -> watch::Receiver<Public> {
+        self.public.subscribe()
+    }
+
     /// Tells everybody that others vouch for us.
     pub(crate) fn vouched_for_by(&self, trusted: &str) {
         self.public.send_modify(|public| public.ca_certificates = trusted.to_owned());

@@ -13,6 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt as _};
 use plan::authority::{TRUSTED, checksum};
 
+use crate::server::shared::Shared;
 use crate::{authority, data_dir};
 
 /// What can be asked for.
@@ -35,15 +36,66 @@ pub(crate) enum Action {
 /// What can be said on the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The data directory; a server running on it follows within seconds (at once on SIGHUP)
+    /// The data directory of `herdsman up`; a server running on it follows within seconds (at once on SIGHUP)
     #[arg(long, value_name = "DIRECTORY", env = data_dir::VARIABLE)]
     data_dir: Option<PathBuf>,
+    /// The management cluster of `herdsman server`, in place of a data directory; its replicas follow within seconds
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Where the replicas of `herdsman server` have what they share
+    #[arg(long, value_name = "NAMESPACE", default_value = "cattle-system", requires = "kubeconfig")]
+    leader_elect_namespace: String,
 }
 
-impl Arguments {
-    fn directory(&self) -> PathBuf {
-        self.data_dir.clone().unwrap_or_else(data_dir::default)
+/// Where the authorities are kept.
+enum Place {
+    /// Of `herdsman up`.
+    Directory(PathBuf),
+    /// Of replicas of `herdsman server`.
+    Namespace(Client, String),
+}
+
+/// How authorities follow each other.
+type Change = fn(&Authorities) -> anyhow::Result<Authorities>;
+
+impl Place {
+    async fn of(arguments: &Arguments) -> anyhow::Result<Self> {
+        Ok(match &arguments.kubeconfig {
+            Some(file) => Place::Namespace(read(file).await?, arguments.leader_elect_namespace.clone()),
+            None => Place::Directory(arguments.data_dir.clone().unwrap_or_else(data_dir::default)),
+        })
     }
+
+    async fn authorities(&self) -> anyhow::Result<Authorities> {
+        match self {
+            Place::Directory(directory) => authority::load(directory, &SystemClock, &mut SystemEntropy),
+            Place::Namespace(client, namespace) => Ok(Shared::find(client, namespace).await?.authorities),
+        }
+    }
+
+    async fn change(&self, change: Change) -> anyhow::Result<Authorities> {
+        match self {
+            Place::Directory(directory) => {
+                authority::change(directory, &SystemClock, &mut SystemEntropy, |now, _| change(now))
+            }
+            Place::Namespace(client, namespace) => Shared::change(client, namespace, change).await,
+        }
+    }
+
+    /// The administrator's client of what runs there.
+    async fn client(&self) -> anyhow::Result<Client> {
+        match self {
+            Place::Directory(directory) => read(&data_dir::admin_kubeconfig(directory)).await,
+            Place::Namespace(client, _) => Ok(client.clone()),
+        }
+    }
+}
+
+async fn read(kubeconfig: &Path) -> anyhow::Result<Client> {
+    let read =
+        Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
 }
 
 /// Nodes that have registered: those that trust the authorities of now, and the others.
@@ -55,26 +107,27 @@ struct Nodes {
 
 /// Shows or changes who vouches for the server.
 pub(crate) fn run(action: &Action) -> anyhow::Result<()> {
-    match action {
-        Action::Status(arguments) => show(&arguments.directory()),
-        Action::RotateCa(arguments) => {
-            let directory = arguments.directory();
-            authority::change(&directory, &SystemClock, &mut SystemEntropy, |now, entropy| {
-                Ok(now.succeeded(SystemClock.now(), entropy)?)
-            })?;
-            show(&directory)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(act(action))
+}
+
+async fn act(action: &Action) -> anyhow::Result<()> {
+    let (Action::Status(arguments) | Action::RotateCa(arguments) | Action::Finish { arguments, .. }) = action;
+    let place = Place::of(arguments).await?;
+    let authorities = match action {
+        Action::Status(_) => place.authorities().await?,
+        Action::RotateCa(_) => {
+            place.change(|now| Ok(now.succeeded(SystemClock.now(), &mut SystemEntropy)?)).await?
         }
-        Action::Finish { arguments, force } => {
-            let directory = arguments.directory();
-            let found = authority::load(&directory, &SystemClock, &mut SystemEntropy)?;
+        Action::Finish { force, .. } => {
             if !force {
-                let nodes = nodes(&directory, &found).context("which nodes know the new one is not known")?;
-                refuse(&nodes)?;
+                let nodes = nodes(&place, &place.authorities().await?).await;
+                refuse(&nodes.context("which nodes know the new one is not known")?)?;
             }
-            authority::change(&directory, &SystemClock, &mut SystemEntropy, |now, _| Ok(now.alone()))?;
-            show(&directory)
+            place.change(|now| Ok(now.alone())).await?
         }
-    }
+    };
+    show(&place, &authorities).await
 }
 
 fn refuse(nodes: &Nodes) -> anyhow::Result<()> {
@@ -90,14 +143,13 @@ fn refuse(nodes: &Nodes) -> anyhow::Result<()> {
     )
 }
 
-fn show(directory: &Path) -> anyhow::Result<()> {
-    let found = authority::load(directory, &SystemClock, &mut SystemEntropy)?;
-    for (index, (name, until)) in found.names()?.iter().enumerate() {
+async fn show(place: &Place, authorities: &Authorities) -> anyhow::Result<()> {
+    for (index, (name, until)) in authorities.names()?.iter().enumerate() {
         let role = if index == 0 { "issues" } else { "before" };
         println!("authority {name:?} until={} {role}", until.strftime("%Y-%m-%d"));
     }
-    println!("checksum {}", checksum(found.trusted().as_bytes()));
-    match nodes(directory, &found) {
+    println!("checksum {}", checksum(authorities.trusted().as_bytes()));
+    match nodes(place, authorities).await {
         Ok(nodes) => {
             println!("nodes know={} of={}", nodes.know.len(), nodes.know.len() + nodes.do_not.len());
             nodes.do_not.iter().for_each(|name| println!("not yet {name}"));
@@ -108,17 +160,14 @@ fn show(directory: &Path) -> anyhow::Result<()> {
 }
 
 /// Asks the running server.
-fn nodes(directory: &Path, authorities: &Authorities) -> anyhow::Result<Nodes> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let client = client(directory).await?;
-        let of = async |kind: &str| {
-            let fields = ListParams::default().fields(&format!("type={kind}"));
-            Api::<Secret>::all(client.clone()).list(&fields).await.context("the server does not answer")
-        };
-        let (plans, tokens) = (of(types::MACHINE_PLAN).await?, of(types::HERDSMAN_AGENT_TOKEN).await?);
-        Ok(sort(&plans.items, &tokens.items, &checksum(authorities.trusted().as_bytes())))
-    })
+async fn nodes(place: &Place, authorities: &Authorities) -> anyhow::Result<Nodes> {
+    let client = place.client().await?;
+    let of = async |kind: &str| {
+        let fields = ListParams::default().fields(&format!("type={kind}"));
+        Api::<Secret>::all(client.clone()).list(&fields).await.context("the server does not answer")
+    };
+    let (plans, tokens) = (of(types::MACHINE_PLAN).await?, of(types::HERDSMAN_AGENT_TOKEN).await?);
+    Ok(sort(&plans.items, &tokens.items, &checksum(authorities.trusted().as_bytes())))
 }
 
 /// A node has registered if there is a token that reaches its plan.
@@ -143,14 +192,6 @@ fn sort(plans: &[Secret], tokens: &[Secret], wanted: &str) -> Nodes {
         };
     }
     nodes
-}
-
-/// The administrator's client of the server that runs on a data directory.
-async fn client(directory: &Path) -> anyhow::Result<Client> {
-    let path = data_dir::admin_kubeconfig(directory);
-    let read = Kubeconfig::read_from(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
 }
 
 #[cfg(test)]

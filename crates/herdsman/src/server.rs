@@ -2,14 +2,14 @@
 
 mod peers;
 mod setup;
-mod shared;
+pub(crate) mod shared;
 mod tenure;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::gateway::{Authorities, Book, PassThrough, Public};
+use ::gateway::{Authorities, Book, Certificates, PassThrough, Public};
 use anyhow::{Context as _, bail};
 use capi::ClusterCache;
 use clock::{Clock, SystemClock, SystemEntropy};
@@ -84,6 +84,8 @@ struct Server {
     runs_core: bool,
     front: Option<Front>,
     webhooks: Option<Webhooks>,
+    /// Who vouched for us at the start.
+    authorities: Option<Authorities>,
     /// The simulated machines of whoever leads.
     world: OnceCell<World>,
 }
@@ -103,6 +105,7 @@ struct Running {
 /// What all groups but Cluster API's stand on, and the port if it is ours.
 struct Front {
     assembly: Assembly,
+    certificates: Certificates,
     port: Option<Port>,
 }
 
@@ -159,19 +162,20 @@ impl Server {
             Some(front) => front.assembly.caches.clone(),
             None => Caches::within(client.clone(), capi::entries, only_namespace),
         };
-        let webhooks = match (webhook_listener, shared) {
-            (Some(listener), Some(shared)) => {
+        let authorities = shared.map(|shared| shared.authorities);
+        let webhooks = match (webhook_listener, &authorities) {
+            (Some(listener), Some(authorities)) => {
                 let endpoint = match &setup.webhook_url {
                     Some(endpoint) => endpoint.clone(),
                     None => Endpoint::parse(&format!("https://{}", listener.local_addr()?))?,
                 };
-                let certificates =
-                    serving::issued(Authorities::only(shared.authority), endpoint.names(), &clock)?;
+                let certificates = serving::issued(authorities.clone(), endpoint.names(), &clock)?;
                 Some(Webhooks {
                     client: client.clone(),
                     caches,
                     listener,
                     certificates,
+                    vouched_for_anew: Notify::new(),
                     endpoint,
                     releases: setup.serving.releases.clone(),
                     about: About { core: runs_core, ours: front.is_some() },
@@ -187,6 +191,7 @@ impl Server {
             runs_core,
             front,
             webhooks,
+            authorities,
             world: OnceCell::new(),
         })
     }
@@ -197,6 +202,7 @@ impl Server {
             biased;
             never = self.answer_webhooks() => never,
             never = self.attend() => never,
+            never = self.follow_authorities() => never,
             ended = self.work(), if self.front.is_some() => ended,
             ended = self.work_core(), if self.runs_core => ended,
             why = self.somebody_else() => bail!("{why}"),
@@ -209,7 +215,7 @@ impl Server {
             world.stop().await;
         }
         self.electorate.release(&[CORE_LEASE, LEASE]).await;
-        let Some(Front { assembly, port: Some(Port { serving, peers }) }) = self.front else { return };
+        let Some(Front { assembly, port: Some(Port { serving, peers }), .. }) = self.front else { return };
         peers.leave().await;
         assembly.gateway.close();
         // It ends in time by itself.
@@ -223,10 +229,35 @@ impl Server {
         std::future::pending().await
     }
 
+    /// Takes up other authorities while everything goes on.
+    async fn follow_authorities(&self) -> anyhow::Result<End> {
+        if let Some(known) = self.authorities.clone() {
+            let namespace = &self.electorate.namespace;
+            shared::follow(&self.client, namespace, known, |found| self.succeed(found)).await;
+        }
+        std::future::pending().await
+    }
+
+    /// Other authorities vouch for us. What they issue is shown first; then everybody learns of it.
+    fn succeed(&self, authorities: &Authorities) -> anyhow::Result<()> {
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.certificates.replace_authorities(authorities.clone())?;
+            webhooks.vouched_for_anew.notify_one();
+        }
+        // A certificate that somebody brought is not ours to change.
+        if let Some(Front { assembly, certificates, .. }) = &self.front
+            && certificates.authorities().is_some()
+        {
+            certificates.replace_authorities(authorities.clone())?;
+            assembly.vouched_for_by(&certificates.trusted());
+        }
+        Ok(())
+    }
+
     /// What every replica does beside answering.
     async fn attend(&self) -> anyhow::Result<End> {
         let ready = async {
-            if let Some(Front { assembly, port: Some(_) }) = &self.front {
+            if let Some(Front { assembly, port: Some(_), .. }) = &self.front {
                 assembly.gateway.wait_ready().await;
             }
             if self.setup.groups.contains(&Group::Machine) {
@@ -240,7 +271,7 @@ impl Server {
                 println!("ready url={} kubeconfig={}", self.setup.url, self.setup.kubeconfig);
             }
         };
-        let Some(Front { assembly, port: Some(port) }) = &self.front else {
+        let Some(Front { assembly, port: Some(port), .. }) = &self.front else {
             ready.await;
             return std::future::pending().await;
         };
@@ -342,7 +373,7 @@ impl Front {
         setup.serving.listen = address;
         let serving = setup.serving.clone();
         *url = serving.server_url.unwrap_or_else(|| public_url(address));
-        let authorities = Authorities::only(shared.authority.clone());
+        let authorities = shared.authorities.clone();
         let certificates = serving.certificate.certificates(authorities, address, url, clock)?;
         let public = Public { url: url.clone(), ca_certificates: certificates.trusted() };
         let book = Book::new(clock.clone(), Default::default());
@@ -353,7 +384,7 @@ impl Front {
             kubernetes: Arc::new(kubernetes),
             book,
             clock: clock.clone(),
-            public: public.clone(),
+            public,
             directory: setup.directory.clone(),
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
@@ -361,7 +392,7 @@ impl Front {
             releases: serving.releases,
             has_tunnels: listener.is_some(),
         });
-        let Some(listener) = listener else { return Ok(Front { assembly, port: None }) };
+        let Some(listener) = listener else { return Ok(Front { assembly, certificates, port: None }) };
         let tls = certificates.server_config()?;
         let peers = Peers {
             client: setup.client.clone(),
@@ -370,11 +401,10 @@ impl Front {
             hub: assembly.gateway.downstreams().hub().clone(),
             us: Identity { id: peers::lease_name(replica), token: shared.peer_token.clone() },
             address: (advertised(address.ip()), address.port()).into(),
-            url: public.url,
-            ca_certificates: public.ca_certificates,
+            public: assembly.public(),
         };
         let serving = tokio::spawn(::gateway::listen(assembly.gateway.clone(), listener, Some(tls)));
-        Ok(Front { assembly, port: Some(Port { serving, peers }) })
+        Ok(Front { assembly, certificates, port: Some(Port { serving, peers }) })
     }
 }
 

@@ -25,7 +25,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 
 use endpoint::Asks;
@@ -49,8 +49,10 @@ pub(crate) struct Webhooks {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
     pub(crate) listener: TcpListener,
-    /// What is shown there. It renews itself; who vouches for it stays.
+    /// What is shown there. It renews itself.
     pub(crate) certificates: Certificates,
+    /// Tells that others vouch for it: the API server has to know.
+    pub(crate) vouched_for_anew: Notify,
     pub(crate) endpoint: Endpoint,
     pub(crate) releases: Arc<Releases>,
     /// Which kinds the API server is told to ask us about. Whatever it asks is answered.
@@ -101,7 +103,11 @@ impl Webhooks {
                     RETRY
                 }
             };
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                biased;
+                () = self.vouched_for_anew.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::gateway::Public;
 use anyhow::Context as _;
 use clock::{Clock, SystemEntropy};
 use http::Uri;
@@ -20,6 +21,7 @@ use outbound::tls::{self, Trust};
 use rustls::pki_types::ServerName;
 use serde_json::json;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 use tunnel::Hub;
@@ -55,10 +57,8 @@ pub(super) struct Peers {
     pub(super) us: Identity,
     /// Where others reach us.
     pub(super) address: SocketAddr,
-    /// What all replicas are known by.
-    pub(super) url: String,
-    /// Who vouches for them, as PEM; empty if every system does.
-    pub(super) ca_certificates: String,
+    /// What all replicas are known by, and who vouches for them.
+    pub(super) public: watch::Receiver<Public>,
 }
 
 /// The Lease of a replica.
@@ -154,16 +154,13 @@ impl Peers {
 
     /// The way to a replica; its address is yet to be filled in.
     fn way(&self) -> anyhow::Result<Way> {
-        let trust = match self.ca_certificates.as_str() {
-            "" => Trust { system: true, ..Trust::default() },
-            pem => Trust { authorities: Some(pem.into()), ..Trust::default() },
-        };
-        let host = serving::host(&self.url).with_context(|| format!("{} has no host", self.url))?;
+        let url = self.public.borrow().url.clone();
+        let host = serving::host(&url).with_context(|| format!("{url} has no host"))?;
         Ok(Way {
             address: self.address,
-            url: format!("{}/v3/connect", self.url).parse()?,
+            url: format!("{url}/v3/connect").parse()?,
             host: ServerName::try_from(host)?,
-            tls: TlsConnector::from(Arc::new(tls::config(&trust, None)?)),
+            public: self.public.clone(),
         })
     }
 }
@@ -185,7 +182,18 @@ struct Way {
     address: SocketAddr,
     url: Uri,
     host: ServerName<'static>,
-    tls: TlsConnector,
+    public: watch::Receiver<Public>,
+}
+
+impl Way {
+    /// Trusts whoever vouches for the replicas now.
+    fn tls(&self) -> Result<TlsConnector, tls::Error> {
+        let trust = match self.public.borrow().ca_certificates.as_str() {
+            "" => Trust { system: true, ..Trust::default() },
+            pem => Trust { authorities: Some(pem.into()), ..Trust::default() },
+        };
+        Ok(TlsConnector::from(Arc::new(tls::config(&trust, None)?)))
+    }
 }
 
 impl Transport for Way {
@@ -193,7 +201,8 @@ impl Transport for Way {
         Box::pin(async {
             let stream = TcpStream::connect(self.address).await?;
             stream.set_nodelay(true)?;
-            let stream = self.tls.connect(self.host.clone(), stream).await?;
+            let tls = self.tls().map_err(io::Error::other)?;
+            let stream = tls.connect(self.host.clone(), stream).await?;
             Ok(Box::new(stream) as Box<dyn Io>)
         })
     }

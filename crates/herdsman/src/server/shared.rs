@@ -1,8 +1,10 @@
-//! What all replicas share: an authority for their certificates, and a token by which they know each other. Both are in one Secret,
-//! which the first of them makes.
+//! What all replicas share: the authorities that vouch for them, and a token by which they know each other. Both are in one
+//! Secret, which the first of them makes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use ::gateway::Authorities;
 use ::gateway::certificates::Authority;
 use anyhow::Context as _;
 use clock::{Clock, SystemEntropy};
@@ -16,47 +18,85 @@ pub(super) const SECRET: &str = "herdsman-server";
 
 const CERTIFICATE: &str = "ca.crt";
 const KEY: &str = "ca.key";
+/// All of them, once one has taken over from another; the two above are always those of the one that issues.
+const AUTHORITIES: &str = "authorities.json";
 const TOKEN: &str = "peer-token";
+
+/// How often a replica looks whether another authority has taken over.
+const POLL: Duration = Duration::from_secs(5);
 
 /// What is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shared {
-    pub(super) authority: Authority,
+pub(crate) struct Shared {
+    pub(crate) authorities: Authorities,
     pub(super) peer_token: String,
 }
 
 impl Shared {
     /// Reads it, or makes it if there is none.
     pub(super) async fn ensure(client: &Client, namespace: &str, clock: &dyn Clock) -> anyhow::Result<Self> {
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let secrets = secrets(client, namespace);
         let failed =
             || format!("cannot read or make the Secret {namespace}/{SECRET} that all replicas share");
         if let Some(found) = secrets.get_opt(SECRET).await.with_context(failed)? {
             return Shared::read(&found).with_context(|| unusable(namespace));
         }
         let made = Shared {
-            authority: Authority::new(clock.now(), &mut SystemEntropy)?,
+            authorities: Authorities::only(Authority::new(clock.now(), &mut SystemEntropy)?),
             peer_token: api::names::token(&mut SystemEntropy),
         };
         match secrets.create(&PostParams::default(), &made.secret()).await {
             // Another one was faster: its word counts.
-            Err(error) if kit::write::code(&error) == Some(409) => {
-                Shared::read(&secrets.get(SECRET).await.with_context(failed)?)
-                    .with_context(|| unusable(namespace))
-            }
+            Err(error) if kit::write::code(&error) == Some(409) => Shared::find(client, namespace).await,
             created => created.map(|_| made).with_context(failed),
         }
     }
 
+    /// Reads what the replicas of a namespace share.
+    pub(crate) async fn find(client: &Client, namespace: &str) -> anyhow::Result<Self> {
+        let found = secrets(client, namespace).get(SECRET).await;
+        let found = found.with_context(|| {
+            format!("cannot read the Secret {namespace}/{SECRET}: does `herdsman server` run here?")
+        })?;
+        Shared::read(&found).with_context(|| unusable(namespace))
+    }
+
+    /// Has other authorities vouch for the replicas: each follows within seconds.
+    pub(crate) async fn change(
+        client: &Client,
+        namespace: &str,
+        change: impl Fn(&Authorities) -> anyhow::Result<Authorities>,
+    ) -> anyhow::Result<Authorities> {
+        let secrets = secrets(client, namespace);
+        loop {
+            let mut secret = secrets.get(SECRET).await.context("cannot read the Secret")?;
+            let mut shared = Shared::read(&secret).with_context(|| unusable(namespace))?;
+            shared.authorities = change(&shared.authorities)?;
+            secret.data.get_or_insert_default().extend(shared.data());
+            // It says which version it was read in: of two changes at a time one is told so, and looks again.
+            match secrets.replace(SECRET, &PostParams::default(), &secret).await {
+                Err(error) if kit::write::code(&error) == Some(409) => {}
+                replaced => {
+                    replaced.with_context(|| format!("cannot write the Secret {namespace}/{SECRET}"))?;
+                    return Ok(shared.authorities);
+                }
+            }
+        }
+    }
+
     fn secret(&self) -> Secret {
-        let Authority { certificate, key } = &self.authority;
-        let data = [(CERTIFICATE, certificate), (KEY, key), (TOKEN, &self.peer_token)];
-        let data = data.map(|(name, value)| (name.to_owned(), ByteString(value.clone().into_bytes())));
         Secret {
             metadata: ObjectMeta { name: Some(SECRET.into()), ..ObjectMeta::default() },
-            data: Some(BTreeMap::from(data)),
+            data: Some(self.data()),
             ..Secret::default()
         }
+    }
+
+    fn data(&self) -> BTreeMap<String, ByteString> {
+        let Authority { certificate, key } = &self.authorities.current;
+        let all = serde_json::to_string(&self.authorities).unwrap_or_default();
+        let data = [(CERTIFICATE, certificate), (KEY, key), (AUTHORITIES, &all), (TOKEN, &self.peer_token)];
+        data.map(|(name, value)| (name.to_owned(), ByteString(value.clone().into_bytes()))).into()
     }
 
     fn read(secret: &Secret) -> Option<Self> {
@@ -64,8 +104,40 @@ impl Shared {
             let value = secret.data.as_ref()?.get(name)?;
             String::from_utf8(value.0.clone()).ok().filter(|text| !text.is_empty())
         };
-        let authority = Authority { certificate: text(CERTIFICATE)?, key: text(KEY)? };
-        Some(Shared { authority, peer_token: text(TOKEN)? })
+        let authorities = match text(AUTHORITIES) {
+            Some(all) => serde_json::from_str(&all).ok()?,
+            // Whoever made it knew of one only.
+            None => Authorities::only(Authority { certificate: text(CERTIFICATE)?, key: text(KEY)? }),
+        };
+        Some(Shared { authorities, peer_token: text(TOKEN)? })
+    }
+}
+
+fn secrets(client: &Client, namespace: &str) -> Api<Secret> {
+    Api::namespaced(client.clone(), namespace)
+}
+
+/// Has `take` told of every change of authority, until the future is dropped. What does not work is told in the log and tried again.
+pub(super) async fn follow(
+    client: &Client,
+    namespace: &str,
+    mut known: Authorities,
+    take: impl Fn(&Authorities) -> anyhow::Result<()>,
+) {
+    loop {
+        tokio::time::sleep(POLL).await;
+        // A Secret that is not to be had now is no news: the authorities stay.
+        let Ok(Shared { authorities, .. }) = Shared::find(client, namespace).await else { continue };
+        if authorities == known {
+            continue;
+        }
+        match take(&authorities) {
+            Ok(()) => {
+                tracing::info!(before = authorities.before.len(), "the server's authority has changed");
+                known = authorities;
+            }
+            Err(error) => tracing::error!(error = format!("{error:#}"), "the new authority was not taken up"),
+        }
     }
 }
 
@@ -82,10 +154,14 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_read_again() {
-        let authority = Authority { certificate: "cert".into(), key: "key".into() };
-        let shared = Shared { authority, peer_token: "t".into() };
+        let current = Authority { certificate: "cert".into(), key: "key".into() };
+        let authorities = Authorities { current, before: vec!["old".into()], bridges: vec!["bridge".into()] };
+        let shared = Shared { authorities: authorities.clone(), peer_token: "t".into() };
         let mut secret = shared.secret();
         assert_eq!(Shared::read(&secret), Some(shared));
+        // One that a version made that knew of one authority only.
+        secret.data.as_mut().unwrap().remove(AUTHORITIES);
+        assert_eq!(Shared::read(&secret).unwrap().authorities, authorities.alone());
         secret.data.as_mut().unwrap().remove(TOKEN);
         assert_eq!(Shared::read(&secret), None);
     }

@@ -7,7 +7,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::json;
 
 use crate::management::{Management, manifest};
-use crate::program::{Running, client};
+use crate::program::{Running, client, says};
 
 /// Everything that our account asks for.
 const AUDIT: &str = "apiVersion: audit.k8s.io/v1
@@ -53,6 +53,7 @@ async fn a_cluster_lives_and_dies_by_the_rights_of_the_deployed_account() {
     management.apply(&manifest(2), directory.path(), &[]);
     management.until_ready("demo", 3).await;
     speaks(&management, &server).await;
+    authority(&management, &server).await;
     changes(&management, directory.path()).await;
 
     management.delete("demo").await;
@@ -94,6 +95,33 @@ pub(crate) async fn changes(management: &Management, directory: &Path) {
     let fewer = labelled.replace("2048", "4096").replace("quantity: 2", "quantity: 1");
     management.apply(&fewer, directory, &[]);
     management.until_ready("demo", 2).await;
+}
+
+/// A new authority takes over, and the old one is forgotten: nodes and webhooks follow, nothing is replaced.
+async fn authority(management: &Management, server: &Running) {
+    let (machines, nodes) = (management.machines("demo").await, management.nodes("demo").await);
+    let said = |word: &str| {
+        let kubeconfig = management.kubeconfig.to_str().unwrap();
+        says(&management.kubeconfig, &["certificates", word, "--kubeconfig", kubeconfig])
+    };
+    let vouch = || {
+        let output = std::process::Command::new("curl").arg("-sk").arg(format!("{}/cacerts", server.url)).output();
+        String::from_utf8(output.unwrap().stdout).unwrap().matches("BEGIN CERTIFICATE").count()
+    };
+    assert_eq!(vouch(), 1);
+    for (word, count) in [("rotate-ca", 2), ("finish", 1)] {
+        said(word);
+        for second in 0.. {
+            if vouch() == count && said("status").contains("nodes know=3 of=3") {
+                break;
+            }
+            assert!(second < 120, "{word}: {}", said("status"));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+    assert_eq!(management.nodes("demo").await, nodes);
+    assert_eq!(management.machines("demo").await, machines);
+    our_kinds(management).await;
 }
 
 /// The one port answers as documented: by the rights of whoever asks.
