@@ -32,6 +32,7 @@ const PACE: Pace = Pace {
     interval: Duration::from_millis(50),
     first_retry: Duration::from_secs(1),
     longest_retry: Duration::from_secs(30),
+    burst: 1,
 };
 
 /// Why a look at a Job failed.

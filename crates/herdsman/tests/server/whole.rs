@@ -105,7 +105,8 @@ async fn authority(management: &Management, server: &Running) {
         says(&management.kubeconfig, &["certificates", word, "--kubeconfig", kubeconfig])
     };
     let vouch = || {
-        let output = std::process::Command::new("curl").arg("-sk").arg(format!("{}/cacerts", server.url)).output();
+        let output =
+            std::process::Command::new("curl").arg("-sk").arg(format!("{}/cacerts", server.url)).output();
         String::from_utf8(output.unwrap().stdout).unwrap().matches("BEGIN CERTIFICATE").count()
     };
     assert_eq!(vouch(), 1);
