@@ -1,6 +1,7 @@
 //! The whole product where somebody else runs Cluster API's controllers: upstream's own program, with upstream's CRDs, webhooks
 //! and rights.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -56,7 +57,8 @@ impl Upstream {
         command.arg("--kubeconfig").arg(account).arg("--webhook-cert-dir").arg(certificates);
         command.arg(format!("--webhook-port={}", at.port()));
         command.args([format!("--health-addr={}", free()), format!("--diagnostics-address={}", free())]);
-        let upstream = Upstream(command.spawn().unwrap());
+        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join("upstream-manager.log");
+        let upstream = Upstream(command.stderr(File::create(log).unwrap()).spawn().unwrap());
         for _ in 0..600 {
             if tokio::net::TcpStream::connect(at).await.is_ok() {
                 return upstream;
