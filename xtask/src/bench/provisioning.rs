@@ -23,6 +23,8 @@ const MACHINES_EACH: usize = 3;
 /// What a simulated machine takes from the order to its first program (`sim::Delays::default`): making it, booting it. All of them
 /// do so at the same time.
 const SIMULATED: Duration = Duration::from_millis(500);
+/// What kubectl takes at most until it watches.
+const LOOKS_ON: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     let server = Server::start(&release()?.join("herdsman"))?;
@@ -86,6 +88,8 @@ impl Server {
         let mut watch = Ended(watch.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?);
         let seen = watch.0.stdout.take().context("no output")?;
         let objects = manifest(cluster).to_string();
+        // The program that looks on is not what is measured: it has started by then.
+        std::thread::sleep(LOOKS_ON);
         let begun = SystemClock.monotonic();
         let mut apply =
             self.kubectl(&["apply", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
