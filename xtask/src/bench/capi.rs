@@ -52,7 +52,7 @@ fn figures(clusters: u32, fleet: &Measured, few: &Measured, many: &Measured) -> 
     let each = f64::from(clusters);
     Ok(vec![
         figure("fleet_running_each", get(fleet, "running")? * 1000.0 / each, "ms/cluster", 600.0),
-        figure("fleet_memory_each", get(fleet, "memory")? * 1024.0 / each, "KiB/cluster", 500.0),
+        figure("fleet_memory_each", get(fleet, "memory")? * 1024.0 / each, "KiB/cluster", 900.0),
         // One machine from its set's scale-up until it runs, beside the three objects that are made: all that we write, to its
         // cluster's node as well.
         figure("machine_alone_writes", get(few, "writes_alone")?, "writes", 4.0),
