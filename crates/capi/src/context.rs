@@ -165,7 +165,7 @@ impl Default for Paces {
         Paces {
             checks: Pace { interval: Duration::from_secs(5), ..Pace::default() },
             machines: Pace { interval: Duration::from_millis(200), burst: 3, ..Pace::default() },
-            others: Pace { interval: Duration::from_millis(500), burst: 3, ..Pace::default() },
+            others: Pace { interval: Duration::from_millis(500), burst: 4, ..Pace::default() },
             connection_grace: SignedDuration::from_secs(50),
             node_grace: SignedDuration::from_mins(5),
         }

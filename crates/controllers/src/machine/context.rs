@@ -28,7 +28,7 @@ const PACE: Pace = Pace {
     interval: Duration::from_millis(100),
     first_retry: Duration::from_secs(1),
     longest_retry: Duration::from_secs(60),
-    burst: 3,
+    burst: 1,
 };
 
 /// Why a look at a machine failed.
