@@ -23,7 +23,8 @@ fn file(directory: &Path) -> PathBuf {
     directory.join("pki/authorities.json")
 }
 
-fn read(directory: &Path) -> anyhow::Result<Option<Authorities>> {
+/// The authorities of a data directory, once one has taken over from another.
+pub(crate) fn read(directory: &Path) -> anyhow::Result<Option<Authorities>> {
     let path = file(directory);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -88,16 +89,16 @@ fn lock(directory: &Path) -> anyhow::Result<File> {
     locked.with_context(|| format!("cannot lock {}", path.display()))
 }
 
-/// Has `take` told of every change, at the latest [`POLL`] after it, or when it is woken. What does not work is told in the log
-/// and tried again.
+/// Has `take` told of every change of what is read, at the latest [`POLL`] after it, or when it is woken, until the future is
+/// dropped. What does not work is told in the log and tried again.
 pub(crate) async fn follow(
-    directory: &Path,
+    read: impl AsyncFn() -> anyhow::Result<Option<Authorities>>,
     mut known: Authorities,
     wake: &Notify,
     take: impl Fn(&Authorities) -> anyhow::Result<()>,
 ) {
     loop {
-        match read(directory) {
+        match read().await {
             Ok(Some(found)) if found != known => match take(&found) {
                 Ok(()) => {
                     tracing::info!(before = found.before.len(), "the server's authority has changed");
@@ -173,7 +174,7 @@ mod tests {
         tokio::select! {
             biased;
             () = changes => {}
-            () = follow(directory, first, &wake, take) => unreachable!(),
+            () = follow(async || read(directory), first, &wake, take) => unreachable!(),
         }
     }
 }

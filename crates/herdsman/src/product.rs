@@ -76,7 +76,8 @@ impl OwnEnd {
     /// Follows changes of our authority; one that somebody else brought is not ours to change.
     async fn follow(&self, assembly: &Assembly, wake: &Notify) {
         if let Some(known) = self.certificates.authorities() {
-            authority::follow(&self.directory, known, wake, |found| self.succeed(assembly, found)).await;
+            let read = async || authority::read(&self.directory);
+            authority::follow(read, known, wake, |found| self.succeed(assembly, found)).await;
         }
     }
 

@@ -31,7 +31,7 @@ use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
 use crate::serving::{self, public_url};
 use crate::webhooks::{About, Endpoint, Webhooks};
 use crate::work::{self, Group};
-use crate::{crds, simulated};
+use crate::{authority, crds, simulated};
 use peers::Peers;
 pub(crate) use setup::Arguments;
 use setup::Setup;
@@ -233,7 +233,8 @@ impl Server {
     async fn follow_authorities(&self) -> anyhow::Result<End> {
         if let Some(known) = self.authorities.clone() {
             let namespace = &self.electorate.namespace;
-            shared::follow(&self.client, namespace, known, |found| self.succeed(found)).await;
+            let read = async || Ok(Some(Shared::find(&self.client, namespace).await?.authorities));
+            authority::follow(read, known, &Notify::new(), |found| self.succeed(found)).await;
         }
         std::future::pending().await
     }

@@ -2,7 +2,6 @@
 //! Secret, which the first of them makes.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use ::gateway::Authorities;
 use ::gateway::certificates::Authority;
@@ -18,12 +17,9 @@ pub(super) const SECRET: &str = "herdsman-server";
 
 const CERTIFICATE: &str = "ca.crt";
 const KEY: &str = "ca.key";
-/// All of them, once one has taken over from another; the two above are always those of the one that issues.
+/// All of them, in Secrets of versions that know of more than one; the two above are those of the one that issues.
 const AUTHORITIES: &str = "authorities.json";
 const TOKEN: &str = "peer-token";
-
-/// How often a replica looks whether another authority has taken over.
-const POLL: Duration = Duration::from_secs(5);
 
 /// What is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +41,7 @@ impl Shared {
             authorities: Authorities::only(Authority::new(clock.now(), &mut SystemEntropy)?),
             peer_token: api::names::token(&mut SystemEntropy),
         };
-        match secrets.create(&PostParams::default(), &made.secret()).await {
+        match secrets.create(&PostParams::default(), &made.secret()?).await {
             // Another one was faster: its word counts.
             Err(error) if kit::write::code(&error) == Some(409) => Shared::find(client, namespace).await,
             created => created.map(|_| made).with_context(failed),
@@ -55,9 +51,7 @@ impl Shared {
     /// Reads what the replicas of a namespace share.
     pub(crate) async fn find(client: &Client, namespace: &str) -> anyhow::Result<Self> {
         let found = secrets(client, namespace).get(SECRET).await;
-        let found = found.with_context(|| {
-            format!("cannot read the Secret {namespace}/{SECRET}: does `herdsman server` run here?")
-        })?;
+        let found = found.with_context(|| unread(namespace))?;
         Shared::read(&found).with_context(|| unusable(namespace))
     }
 
@@ -69,10 +63,10 @@ impl Shared {
     ) -> anyhow::Result<Authorities> {
         let secrets = secrets(client, namespace);
         loop {
-            let mut secret = secrets.get(SECRET).await.context("cannot read the Secret")?;
+            let mut secret = secrets.get(SECRET).await.with_context(|| unread(namespace))?;
             let mut shared = Shared::read(&secret).with_context(|| unusable(namespace))?;
             shared.authorities = change(&shared.authorities)?;
-            secret.data.get_or_insert_default().extend(shared.data());
+            secret.data.get_or_insert_default().extend(shared.data()?);
             // It says which version it was read in: of two changes at a time one is told so, and looks again.
             match secrets.replace(SECRET, &PostParams::default(), &secret).await {
                 Err(error) if kit::write::code(&error) == Some(409) => {}
@@ -84,19 +78,19 @@ impl Shared {
         }
     }
 
-    fn secret(&self) -> Secret {
-        Secret {
+    fn secret(&self) -> serde_json::Result<Secret> {
+        Ok(Secret {
             metadata: ObjectMeta { name: Some(SECRET.into()), ..ObjectMeta::default() },
-            data: Some(self.data()),
+            data: Some(self.data()?),
             ..Secret::default()
-        }
+        })
     }
 
-    fn data(&self) -> BTreeMap<String, ByteString> {
+    fn data(&self) -> serde_json::Result<BTreeMap<String, ByteString>> {
         let Authority { certificate, key } = &self.authorities.current;
-        let all = serde_json::to_string(&self.authorities).unwrap_or_default();
+        let all = serde_json::to_string(&self.authorities)?;
         let data = [(CERTIFICATE, certificate), (KEY, key), (AUTHORITIES, &all), (TOKEN, &self.peer_token)];
-        data.map(|(name, value)| (name.to_owned(), ByteString(value.clone().into_bytes()))).into()
+        Ok(data.map(|(name, value)| (name.to_owned(), ByteString(value.clone().into_bytes()))).into())
     }
 
     fn read(secret: &Secret) -> Option<Self> {
@@ -117,33 +111,13 @@ fn secrets(client: &Client, namespace: &str) -> Api<Secret> {
     Api::namespaced(client.clone(), namespace)
 }
 
-/// Has `take` told of every change of authority, until the future is dropped. What does not work is told in the log and tried again.
-pub(super) async fn follow(
-    client: &Client,
-    namespace: &str,
-    mut known: Authorities,
-    take: impl Fn(&Authorities) -> anyhow::Result<()>,
-) {
-    loop {
-        tokio::time::sleep(POLL).await;
-        // A Secret that is not to be had now is no news: the authorities stay.
-        let Ok(Shared { authorities, .. }) = Shared::find(client, namespace).await else { continue };
-        if authorities == known {
-            continue;
-        }
-        match take(&authorities) {
-            Ok(()) => {
-                tracing::info!(before = authorities.before.len(), "the server's authority has changed");
-                known = authorities;
-            }
-            Err(error) => tracing::error!(error = format!("{error:#}"), "the new authority was not taken up"),
-        }
-    }
+fn unread(namespace: &str) -> String {
+    format!("cannot read the Secret {namespace}/{SECRET}: does `herdsman server` run here?")
 }
 
 fn unusable(namespace: &str) -> String {
     format!(
-        "the Secret {namespace}/{SECRET} lacks one of {CERTIFICATE}, {KEY}, {TOKEN}: restore it, or delete it, and every node \
+        "the Secret {namespace}/{SECRET} lacks one of {CERTIFICATE}, {KEY}, {TOKEN}, or its {AUTHORITIES} is damaged: restore it, or delete it, and every node \
          has to be told to trust a new authority"
     )
 }
@@ -157,7 +131,7 @@ mod tests {
         let current = Authority { certificate: "cert".into(), key: "key".into() };
         let authorities = Authorities { current, before: vec!["old".into()], bridges: vec!["bridge".into()] };
         let shared = Shared { authorities: authorities.clone(), peer_token: "t".into() };
-        let mut secret = shared.secret();
+        let mut secret = shared.secret().unwrap();
         assert_eq!(Shared::read(&secret), Some(shared));
         // One that a version made that knew of one authority only.
         secret.data.as_mut().unwrap().remove(AUTHORITIES);

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::balancer::free;
 use crate::management::{Management, manifest};
-use crate::program::Running;
 use crate::whole;
 
 const HOME: &str = "capi-system";
@@ -142,19 +141,7 @@ async fn upstreams_controllers_do_their_part() {
     let _upstream = Upstream::start(&management, directory.path()).await;
     let account = whole::account(&management, directory.path());
     let before = asked(&management);
-    let server = Running::start(&[
-        "server",
-        "--capi",
-        "external",
-        "--kubeconfig",
-        account.to_str().unwrap(),
-        "--listen",
-        "127.0.0.1:0",
-        "--webhook-listen",
-        "127.0.0.1:0",
-        "--data-dir",
-        directory.path().join("data").to_str().unwrap(),
-    ]);
+    let server = whole::server(&account, directory.path(), &["--capi", "external"]);
     whole::our_kinds(&management).await;
     management.apply(&manifest(1), directory.path(), &[]);
     management.until_ready("demo", 2).await;

@@ -25,24 +25,21 @@ pub(crate) fn account(management: &Management, directory: &Path) -> PathBuf {
     management.account("cattle-system", "herdsman", directory)
 }
 
+/// The whole product, with the rights of an account.
+pub(crate) fn server(account: &Path, directory: &Path, more: &[&str]) -> Running {
+    let (account, data) = (account.to_str().unwrap(), directory.join("data"));
+    let listen = ["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"];
+    let place = ["--kubeconfig", account, "--data-dir", data.to_str().unwrap()];
+    Running::start(&[&["server"], &listen[..], &place, more].concat())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs cargo xtask peers"]
 async fn a_cluster_lives_and_dies_by_the_rights_of_the_deployed_account() {
     let directory = tempfile::tempdir().unwrap();
     let management = Management::start(peers::Kubernetes::options().audit(AUDIT)).await;
     let account = account(&management, directory.path());
-    let data = directory.path().join("data");
-    let server = Running::start(&[
-        "server",
-        "--kubeconfig",
-        account.to_str().unwrap(),
-        "--listen",
-        "127.0.0.1:0",
-        "--webhook-listen",
-        "127.0.0.1:0",
-        "--data-dir",
-        data.to_str().unwrap(),
-    ]);
+    let server = server(&account, directory.path(), &[]);
 
     our_kinds(&management).await;
     management.apply(&manifest(1), directory.path(), &[]);
