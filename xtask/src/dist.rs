@@ -131,12 +131,12 @@ fn static_build(package: &str, program: &str) -> Command {
     build
 }
 
-/// Whole or not at all: somebody may be reading it.
+/// Whole or not at all: somebody may be reading it, and another may be writing it as tests run side by side.
 fn put(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
-    let new = path.with_extension("new");
-    fs::write(&new, bytes)?;
-    fs::set_permissions(&new, fs::Permissions::from_mode(mode))?;
-    fs::rename(&new, path)?;
+    let new = tempfile::NamedTempFile::new_in(path.parent().context("no directory")?)?;
+    fs::write(new.path(), bytes)?;
+    fs::set_permissions(new.path(), fs::Permissions::from_mode(mode))?;
+    new.persist(path)?;
     Ok(())
 }
 

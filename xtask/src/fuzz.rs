@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use crate::report::{Report, Skips, Verdict};
 use crate::run::{program, root, succeed};
@@ -51,6 +51,8 @@ fn fuzz(seconds: u32, only: &[String]) -> anyhow::Result<Verdict> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut waiting: VecDeque<&str> = chosen.iter().copied().collect();
     let mut running: VecDeque<(&str, Child)> = VecDeque::new();
+    // What one target finds is no reason to leave the others: a run takes hours.
+    let mut found = Vec::new();
     while !waiting.is_empty() || !running.is_empty() {
         while running.len() < at_once
             && let Some(name) = waiting.pop_front()
@@ -59,9 +61,10 @@ fn fuzz(seconds: u32, only: &[String]) -> anyhow::Result<Verdict> {
             running.push_back((name, start(&built, name, seconds)?));
         }
         if let Some((name, child)) = running.pop_front() {
-            finish(name, child)?;
+            found.extend(finish(name, child)?);
         }
     }
+    ensure!(found.is_empty(), "{}", found.join("\n\n"));
     Ok(Verdict::Ran(format!("{} targets, {seconds} s each, {}", chosen.len(), sanitizer.words())))
 }
 
@@ -145,14 +148,17 @@ fn start(built: &Path, name: &str, seconds: u32) -> anyhow::Result<Child> {
     target.spawn().with_context(|| format!("cannot start {name}"))
 }
 
-fn finish(name: &str, mut child: Child) -> anyhow::Result<()> {
-    if !child.wait()?.success() {
-        let artifacts = root().join("fuzz/artifacts").join(name);
-        let log = std::fs::read(artifacts.join("log")).unwrap_or_default();
-        let tail = &log[log.len().saturating_sub(4000)..];
-        bail!("{name}: {}\n{}", artifacts.display(), String::from_utf8_lossy(tail));
+/// Waits for the end of a target. What it found, if it did not end well.
+fn finish(name: &str, mut child: Child) -> anyhow::Result<Option<String>> {
+    if child.wait()?.success() {
+        return Ok(None);
     }
-    Ok(())
+    let artifacts = root().join("fuzz/artifacts").join(name);
+    let log = std::fs::read(artifacts.join("log")).unwrap_or_default();
+    let tail = &log[log.len().saturating_sub(4000)..];
+    let found = format!("{name}: {}\n{}", artifacts.display(), String::from_utf8_lossy(tail));
+    println!("{found}");
+    Ok(Some(found))
 }
 
 /// The targets that a manifest has.
