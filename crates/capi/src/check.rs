@@ -126,7 +126,7 @@ impl Checks {
         let mut targets: Vec<(Arc<Object>, Arc<Machine>)> = machines
             .into_iter()
             .filter(|(object, machine)| {
-                selector.takes(object.meta.labels.as_ref()) && health::looks_at(machine)
+                selector.takes(object.meta().labels.as_ref()) && health::looks_at(machine)
             })
             .collect();
         targets.sort_by_key(|(object, _)| object.key());

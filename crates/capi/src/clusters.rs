@@ -218,7 +218,7 @@ impl ClusterCache {
         let Some(cluster) = api::names::cluster_of_kubeconfig(secret.name()) else { return };
         if let Some(entry) = self.lock().get(&Key::new(secret.namespace(), cluster)) {
             match entry.connection {
-                Some(_) if entry.used == secret.meta.resource_version => {}
+                Some(_) if entry.used == secret.meta().resource_version => {}
                 Some(_) => entry.changed.notify_one(),
                 None => entry.wake.notify_one(),
             }

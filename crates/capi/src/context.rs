@@ -323,7 +323,7 @@ impl Context {
         let definition = definitions.first().ok_or_else(missing)?;
         let no_contract =
             |problem: String| Unresolved::NoContract { definition: definition.name().into(), problem };
-        let labels = definition.meta.labels.clone().unwrap_or_default();
+        let labels = definition.meta().labels.clone().unwrap_or_default();
         let (contract, version) = api::contract::version(&labels).map_err(no_contract)?;
         let contract =
             Contract::named(contract).ok_or_else(|| no_contract(format!("{contract} is not known")))?;
@@ -364,7 +364,7 @@ impl Context {
         let mut owners = object.owners().to_vec();
         if change(&mut owners) {
             patch["metadata"]["ownerReferences"] = json!(owners);
-            patch["metadata"]["resourceVersion"] = json!(object.meta.resource_version);
+            patch["metadata"]["resourceVersion"] = json!(object.meta().resource_version);
         }
         let label = api::catalogue::labels::CAPI_CLUSTER_NAME;
         if object.label(label) != Some(cluster) {

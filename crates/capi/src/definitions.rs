@@ -25,7 +25,7 @@ impl ApiVersions for Definitions {
         let found = self.0.filed(&index::kind(group, kind));
         let found =
             found.first().ok_or_else(|| format!("there is no CRD for kind {kind} of group {group}"))?;
-        let labels = found.meta.labels.clone().unwrap_or_default();
+        let labels = found.meta().labels.clone().unwrap_or_default();
         let (_, version) =
             api::contract::version(&labels).map_err(|why| format!("{}: {why}", found.name()))?;
         Ok(format!("{group}/{version}"))

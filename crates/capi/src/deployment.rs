@@ -141,12 +141,12 @@ impl Deployments {
         let entry = index::cluster(object.namespace(), &deployment.spec.cluster_name);
         for set in context.sets.filed(&entry) {
             let free = owners::controller(set.owners()).is_none() && !set.deleting() && !object.deleting();
-            if !free || !selector.takes(set.meta.labels.as_ref()) {
+            if !free || !selector.takes(set.meta().labels.as_ref()) {
                 continue;
             }
             let mut all = set.owners().to_vec();
             owners::ensure(&mut all, me.clone());
-            let patch = serde_json::json!({"metadata": {"ownerReferences": all, "resourceVersion": set.meta.resource_version}});
+            let patch = serde_json::json!({"metadata": {"ownerReferences": all, "resourceVersion": set.meta().resource_version}});
             let adopted = context.writer.named(MANAGER).patch(turn, &context.sets, &set.key(), patch).await;
             let what = format!("MachineSet {}", set.name());
             context.told(&kind_of::<MachineDeployment>(), object, Deed::Adopt, &what, adopted).await?;
@@ -248,7 +248,7 @@ impl Deployments {
         wanted: MachineSet,
     ) -> Result<bool, Error> {
         let context = &self.0;
-        let Some((object, _)) = seen.sets.iter().find(|(object, _)| object.meta.name == set.metadata.name)
+        let Some((object, _)) = seen.sets.iter().find(|(object, _)| object.meta().name == set.metadata.name)
         else {
             return Ok(false);
         };
@@ -291,7 +291,7 @@ impl Deployments {
             let status = set.status.clone().unwrap_or_default();
             let empty = set.spec.replicas == Some(0) && status.replicas == Some(0);
             let seen_so = status.observed_generation >= set.metadata.generation.unwrap_or_default();
-            let object = seen.sets.iter().find(|(object, _)| object.meta.name == set.metadata.name);
+            let object = seen.sets.iter().find(|(object, _)| object.meta().name == set.metadata.name);
             if let Some((object, _)) = object.filter(|(object, _)| empty && seen_so && !object.deleting()) {
                 self.delete(turn, seen, object).await?;
             }

@@ -201,7 +201,7 @@ impl Machines {
 fn settling(object: &Object, machine: &Machine, now: Timestamp) -> Option<Duration> {
     let told = object.document()["status"]["conditions"].is_array();
     let running = machine.status.as_ref().is_some_and(|status| status.phase == machine_phase::RUNNING);
-    let age = now.duration_since(object.meta.creation_timestamp.as_ref()?.0);
+    let age = now.duration_since(object.meta().creation_timestamp.as_ref()?.0);
     let left = Duration::from_secs(1).checked_sub(Duration::try_from(age).ok()?)?;
     (!told && !running && !left.is_zero()).then_some(left)
 }

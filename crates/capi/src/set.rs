@@ -155,14 +155,14 @@ impl Sets {
         for machine in context.machines.filed(&entry) {
             let orphan =
                 owners::controller(machine.owners()).is_none() && !machine.deleting() && !object.deleting();
-            if orphan && !selector.takes_all() && selector.takes(machine.meta.labels.as_ref()) {
+            if orphan && !selector.takes_all() && selector.takes(machine.meta().labels.as_ref()) {
                 let mut all = machine.owners().to_vec();
                 all.retain(|owner| {
                     !owners::same(owner, &owners::reference(&kind_of::<MachineSet>(), object, true))
                 });
                 all.push(owners::reference(&kind_of::<MachineSet>(), object, true));
                 let patch = serde_json::json!({"metadata": {
-                    "ownerReferences": all, "resourceVersion": machine.meta.resource_version
+                    "ownerReferences": all, "resourceVersion": machine.meta().resource_version
                 }});
                 let adopted =
                     context.writer.named(MANAGER).patch(turn, &context.machines, &machine.key(), patch).await;

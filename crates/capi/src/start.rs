@@ -102,7 +102,7 @@ pub(crate) async fn begin<T: Ours>(
         let name = edit.cluster().unwrap_or_default();
         return Err(Error::Impossible(format!("spec.clusterName: there is no Cluster {name}")));
     };
-    let paused = pause::paused(T::KIND, &object.meta, Some(&*cluster.view::<Cluster>()?));
+    let paused = pause::paused(T::KIND, &object.meta(), Some(&*cluster.view::<Cluster>()?));
     let pausing = paused.is_true();
     if !object.deleting() {
         if !pausing && edit.cluster().is_some() {
@@ -113,7 +113,7 @@ pub(crate) async fn begin<T: Ours>(
             return Ok(Err(Ended::Again(Duration::ZERO)));
         }
     }
-    let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
+    let (now, generation) = (context.now(), object.meta().generation.unwrap_or_default());
     conditions::set(edit.conditions(), paused, generation, now);
     if pausing {
         context.writer.apply(turn, edit, &["Paused"]).await?;
@@ -176,7 +176,7 @@ impl PutOff {
 /// Whether a machine came into being just now, and more will be known of it within a second.
 pub(crate) fn unsettled(machine: &Object, now: Timestamp) -> bool {
     use api::capi::v1beta2::values::machine_phase::RUNNING;
-    let created = machine.meta.creation_timestamp.as_ref().map(|time| time.0);
+    let created = machine.meta().creation_timestamp.as_ref().map(|time| time.0);
     // Times of creation are in whole seconds.
     let young = created.is_some_and(|created| now.duration_since(created).as_secs() <= 1);
     young && !machine.deleting() && machine.document()["status"]["phase"] != RUNNING
@@ -203,7 +203,7 @@ pub(crate) fn all_told(
     let told = |object: &Object, observed: Option<i64>, counts: [Option<i32>; 4], machines: Vec<&Machine>| {
         let counted = Counted::of(machines.into_iter());
         let seen = [counted.replicas, counted.ready, counted.available, counted.up_to_date];
-        observed == object.meta.generation && counts == seen.map(Some)
+        observed == object.meta().generation && counts == seen.map(Some)
     };
     sets.iter().all(|(object, set)| {
         let status = set.status.as_ref();

@@ -110,7 +110,7 @@ fn set_changed(context: &Context, change: &Change) {
     }
     // Machines tell by their set's template and revision whether they are up to date.
     let says = |object: &Arc<Object>| {
-        (object.document()["spec"]["template"].clone(), object.meta.annotations.clone())
+        (object.document()["spec"]["template"].clone(), object.meta().annotations.clone())
     };
     if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
         add_all(&queues.machines, &context.machines.filed(&index::owner(object.uid())));
@@ -123,7 +123,7 @@ fn deployment_changed(context: &Context, change: &Change) {
     let queues = &context.queues;
     add(context, &queues.deployments, object);
     let Some(cluster) = cluster_of(object) else { return };
-    let says = |object: &Arc<Object>| (object.document()["spec"].clone(), object.meta.annotations.clone());
+    let says = |object: &Arc<Object>| (object.document()["spec"].clone(), object.meta().annotations.clone());
     if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
         for set in context.sets.filed(&index::owner(object.uid())) {
             queues.sets.add(set.key());
@@ -161,7 +161,8 @@ pub(crate) fn external_changed(context: &Context, kind: &KindId, change: &Change
     add_all(&queues.clusters, &context.clusters.filed(&entry));
     add_all(&queues.machines, &context.machines.filed(&entry));
     // Templates are looked at for what they are, not for their status.
-    let generation = |object: &Arc<Object>| (object.meta.generation, object.meta.owner_references.clone());
+    let generation =
+        |object: &Arc<Object>| (object.meta().generation, object.meta().owner_references.clone());
     if change.before.as_ref().map(generation) != change.after.as_ref().map(generation) {
         add_all(&queues.sets, &context.sets.filed(&entry));
         add_all(&queues.deployments, &context.deployments.filed(&entry));

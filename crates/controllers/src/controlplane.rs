@@ -86,6 +86,7 @@ pub async fn run(parts: Parts, settings: Settings) {
     let queues = &context.queues;
     tokio::join!(
         wiring::follow_server(&context),
+        context.clear_desks(),
         kit::runner::run(
             Arc::new(reconcile::ControlPlanes(context.clone())),
             queues.control_planes.clone(),

@@ -145,7 +145,7 @@ impl Objects {
         }
         let definition = self.definitions.filed(&index::kind(group, kind)).into_iter().next()?;
         let spec = &definition.document()["spec"];
-        let labels = definition.meta.labels.clone().unwrap_or_default();
+        let labels = definition.meta().labels.clone().unwrap_or_default();
         let by_contract = api::contract::version(&labels).ok().map(|(_, version)| version.to_owned());
         let named = api_version.rsplit_once('/').map(|(_, version)| version.to_owned());
         let version = by_contract.or(named.filter(|version| !version.is_empty()))?;
@@ -235,7 +235,7 @@ impl Objects {
         let after = serde_json::to_value(status).map_err(shape)?;
         let wanted = overlay::carry(&found, &before, &after, overlay::Removal::OfWhatIsKnown);
         let Some(patch) = overlay::merge_patch(&found, &wanted) else { return Ok(()) };
-        let body = json!({"metadata": {"resourceVersion": object.meta.resource_version}, "status": patch});
+        let body = json!({"metadata": {"resourceVersion": object.meta().resource_version}, "status": patch});
         let client = self.caches.client().clone();
         let api: Api<DynamicObject> = match key.namespace.as_str() {
             "" => Api::all_with(client, &kind.resource()),

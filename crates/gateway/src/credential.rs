@@ -190,7 +190,7 @@ fn bootstrap(secret: &Object, lifetimes: Lifetimes, now: Timestamp) -> Option<Cr
     if secret.annotation(annotations::BOOTSTRAP_TOKEN_INVALIDATED) == Some("true") {
         return None;
     }
-    let created = secret.meta.creation_timestamp.as_ref()?.0;
+    let created = secret.meta().creation_timestamp.as_ref()?.0;
     let accessed = secret.annotation(annotations::LAST_ACCESS_TIMESTAMP).and_then(|text| text.parse().ok());
     if token::worth(lifetimes, created, accessed, now) == Worth::Ended {
         return None;

@@ -1,7 +1,8 @@
 //! What a process knows of one kind: every object, kept current by one watch, whoever asks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::object::{Key, KindId, Object};
@@ -45,12 +46,34 @@ pub(crate) struct Progress {
 
 #[derive(Default)]
 struct State {
-    objects: BTreeMap<Key, Arc<Object>>,
-    index: BTreeMap<String, BTreeSet<Key>>,
+    objects: BTreeMap<Arc<Key>, Arc<Object>>,
+    /// Keys in order. Most entries have one.
+    index: BTreeMap<Box<str>, Vec<Arc<Key>>>,
     listeners: BTreeMap<&'static str, Listener>,
     /// Objects of a list that is being read.
-    list: Option<BTreeMap<Key, Arc<Object>>>,
+    list: Option<BTreeMap<Arc<Key>, Arc<Object>>>,
     trouble: Option<String>,
+}
+
+impl State {
+    fn file(&mut self, entry: String, key: &Arc<Key>) {
+        let keys = self.index.entry(entry.into()).or_default();
+        if let Err(place) = keys.binary_search(key) {
+            // Most stay alone.
+            keys.reserve_exact(usize::from(keys.is_empty()));
+            keys.insert(place, key.clone());
+        }
+    }
+
+    fn unfile(&mut self, entry: &str, key: &Key) {
+        let Some(keys) = self.index.get_mut(entry) else { return };
+        if let Ok(place) = keys.binary_search_by(|one| (**one).cmp(key)) {
+            keys.remove(place);
+        }
+        if keys.is_empty() {
+            self.index.remove(entry);
+        }
+    }
 }
 
 /// The objects of one kind.
@@ -112,7 +135,7 @@ impl Cache {
     /// The objects of a namespace, by name.
     pub fn within(&self, namespace: &str) -> Vec<Arc<Object>> {
         let state = self.read();
-        let from = state.objects.range(Key::new(namespace, "")..);
+        let from = state.objects.range::<Key, _>(Key::new(namespace, "")..);
         from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| object.clone()).collect()
     }
 
@@ -121,6 +144,18 @@ impl Cache {
         let state = self.read();
         let keys = state.index.get(entry).into_iter().flatten();
         keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+    }
+
+    /// How many objects are open, and how many are folded.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let state = self.read();
+        let open = state.objects.values().filter(|object| object.is_open()).count();
+        (open, state.objects.len() - open)
+    }
+
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.read().objects.len()
     }
 
     /// Has `listener` told of every change from now on, and at once of every object that is there. A second listener
@@ -161,7 +196,7 @@ impl Cache {
 
     pub(crate) fn listed(&self, object: Arc<Object>) {
         if let Some(list) = &mut self.write().list {
-            list.insert(object.key(), object);
+            list.insert(object.shared_key().clone(), object);
         }
     }
 
@@ -169,7 +204,8 @@ impl Cache {
         let mut state = self.write();
         state.trouble = None;
         let Some(list) = state.list.take() else { return };
-        let gone: Vec<Key> = state.objects.keys().filter(|key| !list.contains_key(key)).cloned().collect();
+        let gone: Vec<Arc<Key>> =
+            state.objects.keys().filter(|key| !list.contains_key(*key)).cloned().collect();
         drop(state);
         let mut seen = 0;
         for key in gone {
@@ -187,19 +223,42 @@ impl Cache {
     }
 
     pub(crate) fn apply(&self, object: Arc<Object>) {
-        let (key, revision) = (object.key(), object.revision());
+        let (key, revision) = (object.shared_key().clone(), object.revision());
         self.put(&key, Some(object));
         self.advance(revision, &key);
     }
 
     pub(crate) fn delete(&self, object: &Object) {
-        let key = object.key();
-        self.put(&key, None);
-        self.advance(object.revision(), &key);
+        let key = object.shared_key();
+        self.put(key, None);
+        self.advance(object.revision(), key);
     }
 
     pub(crate) fn troubled(&self, trouble: String) {
         self.write().trouble = Some(trouble);
+    }
+
+    /// Folds those of the next `most` objects after `from` that nobody has looked at since it last came by. Gives where to
+    /// go on; none at the end.
+    pub(crate) fn fold(&self, from: Option<&Key>, most: usize) -> Option<Key> {
+        let after = from.map_or(Bound::Unbounded, Bound::Excluded);
+        let next: Vec<Arc<Object>> = self
+            .read()
+            .objects
+            .range::<Key, _>((after, Bound::Unbounded))
+            .take(most)
+            .map(|(_, one)| one.clone())
+            .collect();
+        for object in &next {
+            let Some(folded) = object.fold() else { continue };
+            // Nothing is new: listeners need not know. If it changed meanwhile the newer one stays.
+            if let Some(place) = self.write().objects.get_mut(&object.key())
+                && Arc::ptr_eq(place, object)
+            {
+                *place = Arc::new(folded);
+            }
+        }
+        next.last().map(|last| last.key())
     }
 
     /// A change of an object has been seen.
@@ -232,30 +291,20 @@ impl Cache {
     fn put(&self, key: &Key, object: Option<Arc<Object>>) {
         let mut state = self.write();
         let before = match &object {
-            Some(object) => state.objects.insert(key.clone(), object.clone()),
+            Some(object) => state.objects.insert(object.shared_key().clone(), object.clone()),
             None => state.objects.remove(key),
         };
-        let same =
-            |a: &Object, b: &Object| a.meta.resource_version == b.meta.resource_version && a.uid() == b.uid();
+        let same = |a: &Object, b: &Object| a.version() == b.version() && a.uid() == b.uid();
         match (&before, &object) {
             (None, None) => return,
             (Some(before), Some(after)) if same(before, after) => return,
             _ => {}
         }
         if let Some(before) = &before {
-            for entry in (self.indexer)(before) {
-                if let Some(keys) = state.index.get_mut(&entry) {
-                    keys.remove(key);
-                    if keys.is_empty() {
-                        state.index.remove(&entry);
-                    }
-                }
-            }
+            (self.indexer)(before).into_iter().for_each(|entry| state.unfile(&entry, key));
         }
         if let Some(after) = &object {
-            for entry in (self.indexer)(after) {
-                state.index.entry(entry).or_default().insert(key.clone());
-            }
+            (self.indexer)(after).into_iter().for_each(|entry| state.file(entry, after.shared_key()));
         }
         let listeners: Vec<Listener> = state.listeners.values().cloned().collect();
         drop(state);
@@ -377,6 +426,36 @@ mod tests {
             cache.listen("late", || Arc::new(move |_| *count.lock().unwrap() += 1));
         }
         assert_eq!(*count.lock().unwrap(), 1);
+    }
+
+    #[test]
+    fn what_nobody_looks_at_is_folded() {
+        let cache = cache();
+        let told = Arc::new(Mutex::new(0));
+        for name in ["a", "b", "c"] {
+            cache.apply(object(name, 1, "x"));
+        }
+        let count = told.clone();
+        cache.listen("test", || Arc::new(move |_| *count.lock().unwrap() += 1));
+        let round = || {
+            let two = cache.fold(None, 2);
+            assert_eq!(two, Some(Key::new("n", "b")));
+            assert_eq!(cache.fold(two.as_ref(), 2), Some(Key::new("n", "c")));
+            assert_eq!(cache.fold(Some(&Key::new("n", "c")), 2), None);
+        };
+        let before = cache.all();
+        round();
+        assert!(Arc::ptr_eq(&before[0], &cache.all()[0]), "they were just made");
+        before[1].document();
+        round();
+        let after = cache.all();
+        assert!(!Arc::ptr_eq(&before[0], &after[0]) && Arc::ptr_eq(&before[1], &after[1]));
+        assert_eq!((after[0].document(), after[0].label("owner")), (before[0].document(), Some("x")));
+        assert_eq!((after[0].uid(), after[0].revision()), ("a", 1));
+        assert_eq!(names(&cache.filed("x")), ["a", "b", "c"]);
+        assert_eq!(*told.lock().unwrap(), 3, "nobody is told");
+        cache.apply(object("a", 2, "y"));
+        assert_eq!(names(&cache.filed("x")), ["b", "c"]);
     }
 
     #[tokio::test]

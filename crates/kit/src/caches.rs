@@ -12,13 +12,21 @@ use kube::{Api, Client, Resource};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::cache::{Cache, Indexer};
-use crate::object::{KindId, Object, trim};
+use crate::object::{Key, KindId, Object, trim};
 
 /// How long a watch that broke waits before it comes back: twice as long each time, up to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Objects that nobody has looked at for this long to twice as long are folded.
+const IDLE: Duration = Duration::from_secs(30);
+/// Steps in which a cache is gone through in that time.
+const STEPS: u32 = 6;
+/// Objects that are folded in one go, before others may run.
+const AT_ONCE: usize = 32;
 
 /// The caches of a process. Clones are the same ones.
 #[derive(Clone)]
@@ -86,7 +94,7 @@ impl Caches {
         if let Some(cache) = running.metadata.get(&(kind.clone(), labels)) {
             return cache.clone();
         }
-        let cache = Arc::new(Cache::new(kind.clone(), self.shared.indexer));
+        let cache = self.make(kind);
         running.metadata.insert((kind.clone(), labels), cache.clone());
         let wanted = watcher::Config::default().labels(labels);
         let api: Api<PartialObjectMeta<DynamicObject>> = self.api(kind, true);
@@ -106,11 +114,17 @@ impl Caches {
         if let Some(cache) = running.caches.get(kind) {
             return cache.clone();
         }
-        let cache = Arc::new(Cache::new(kind.clone(), self.shared.indexer));
+        let cache = self.make(kind);
         running.caches.insert(kind.clone(), cache.clone());
         let api: Api<DynamicObject> = self.api(kind, namespaced);
         let events = kube::runtime::watcher(api, watcher::Config::default());
         running.watches.spawn(follow(events, cache.clone(), trim, self.shared.try_again.clone()));
+        cache
+    }
+
+    fn make(&self, kind: &KindId) -> Arc<Cache> {
+        let cache = Arc::new(Cache::new(kind.clone(), self.shared.indexer));
+        crate::metrics::shared().keeps(&cache);
         cache
     }
 
@@ -140,7 +154,17 @@ async fn follow(
 ) {
     let mut events = pin!(events);
     let mut wait = FIRST_WAIT;
-    while let Some(event) = events.next().await {
+    let mut broom = Broom::new();
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = events.next() => event,
+            () = broom.due() => {
+                broom.sweep(&cache).await;
+                continue;
+            }
+        };
+        let Some(event) = event else { return };
         match event {
             Err(error) => {
                 // A kind that is not there is no news.
@@ -157,6 +181,36 @@ async fn follow(
             Ok(event) => feed(&cache, event, trim),
         }
         wait = FIRST_WAIT;
+    }
+}
+
+/// Goes round a cache, over and over, and folds what nobody looks at.
+struct Broom {
+    /// How far it is.
+    at: Option<Key>,
+    steps: Interval,
+}
+
+impl Broom {
+    fn new() -> Self {
+        let mut steps = tokio::time::interval(IDLE / STEPS);
+        steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Broom { at: None, steps }
+    }
+
+    async fn due(&mut self) {
+        self.steps.tick().await;
+    }
+
+    async fn sweep(&mut self, cache: &Cache) {
+        let share = cache.len().div_ceil(STEPS as usize);
+        for _ in 0..share.div_ceil(AT_ONCE) {
+            self.at = cache.fold(self.at.as_ref(), AT_ONCE);
+            if self.at.is_none() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }
 

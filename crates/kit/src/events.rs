@@ -73,7 +73,7 @@ impl Events {
             "metadata": {"namespace": namespace, "name": format!("{}.{:016x}", object.name(), u64::from_be_bytes(ending))},
             "involvedObject": {
                 "apiVersion": kind.api_version(), "kind": kind.kind, "namespace": object.namespace(),
-                "name": object.name(), "uid": object.uid(), "resourceVersion": object.meta.resource_version
+                "name": object.name(), "uid": object.uid(), "resourceVersion": object.meta().resource_version
             },
             "type": severity, "reason": reason, "message": message, "count": 1,
             "firstTimestamp": now, "lastTimestamp": now,

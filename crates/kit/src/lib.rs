@@ -27,6 +27,7 @@ pub mod lease;
 pub mod metrics;
 pub mod object;
 pub mod owners;
+mod packed;
 pub mod queue;
 pub mod runner;
 pub mod subject;

@@ -2,6 +2,7 @@
 //!
 //! There is one set of them for the process, as there is one process to look at; whoever serves metrics registers it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::cache::Cache;
 use crate::queue::{Ended, Queue};
 
 /// From a look at caches to a drain that takes its time.
@@ -25,11 +27,19 @@ struct Of {
     controller: &'static str,
 }
 
+/// Objects of which kind, and how they are kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Kept {
+    kind: String,
+    state: &'static str,
+}
+
 /// The numbers of all controllers of the process.
 pub struct Metrics {
     looks: Family<Of, Histogram>,
     failures: Family<Of, Counter>,
     queues: Mutex<Vec<(&'static str, Weak<Queue>)>>,
+    caches: Mutex<Vec<Weak<Cache>>>,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -47,12 +57,14 @@ pub fn shared() -> &'static Metrics {
             looks: Family::new_with_constructor(histogram),
             failures: Family::default(),
             queues: Mutex::default(),
+            caches: Mutex::default(),
         }
     })
 }
 
 impl Metrics {
-    /// Adds `herdsman_reconcile_seconds`, `herdsman_reconcile_failures_total` and `herdsman_queue_depth`.
+    /// Adds `herdsman_reconcile_seconds`, `herdsman_reconcile_failures_total`, `herdsman_queue_depth` and
+    /// `herdsman_cache_objects`.
     pub fn register(&'static self, registry: &mut Registry) {
         registry.register(
             "herdsman_reconcile_seconds",
@@ -65,6 +77,13 @@ impl Metrics {
             self.failures.clone(),
         );
         registry.register_collector(Box::new(Depths(self)));
+        registry.register_collector(Box::new(Contents(self)));
+    }
+
+    pub(crate) fn keeps(&self, cache: &Arc<Cache>) {
+        let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        caches.retain(|cache| cache.strong_count() > 0);
+        caches.push(Arc::downgrade(cache));
     }
 
     pub(crate) fn begun(&self, controller: &'static str, queue: &Arc<Queue>) {
@@ -105,12 +124,40 @@ impl Collector for Depths {
     }
 }
 
+/// Counted when somebody asks.
+#[derive(Debug)]
+struct Contents(&'static Metrics);
+
+impl Collector for Contents {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let mut family = encoder.encode_descriptor(
+            "herdsman_cache_objects",
+            "Objects that controllers know of: open ones are in use, folded ones take little memory",
+            None,
+            MetricType::Gauge,
+        )?;
+        let mut kept: BTreeMap<Kept, i64> = BTreeMap::new();
+        let caches = self.0.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        for cache in caches.iter().filter_map(Weak::upgrade) {
+            let (open, folded) = cache.counts();
+            for (state, count) in [("open", open), ("folded", folded)] {
+                let of = Kept { kind: cache.kind().kind.clone(), state };
+                *kept.entry(of).or_default() += i64::try_from(count).unwrap_or(i64::MAX);
+            }
+        }
+        for (of, count) in kept {
+            ConstGauge::new(count).encode(family.encode_family(&of)?)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clock::SystemClock;
 
     use super::*;
-    use crate::object::Key;
+    use crate::object::{Key, KindId, Object};
     use crate::queue::Pace;
 
     #[test]
@@ -118,6 +165,10 @@ mod tests {
         let queue = Arc::new(Queue::new(Arc::new(SystemClock), Pace::default()));
         queue.add(Key::new("n", "a"));
         shared().begun("test", &queue);
+        let cache = Arc::new(Cache::new(KindId::new("", "v1", "Lamp", "lamps"), |_| Vec::new()));
+        let document = serde_json::json!({"metadata": {"name": "a"}});
+        cache.apply(Arc::new(Object::from_document(document).unwrap()));
+        shared().keeps(&cache);
         shared().looked("test", Duration::from_millis(3), Ended::Badly);
         let mut registry = Registry::default();
         shared().register(&mut registry);
@@ -127,6 +178,8 @@ mod tests {
             "herdsman_reconcile_seconds_count{controller=\"test\"} 1",
             "herdsman_reconcile_failures_total{controller=\"test\"} 1",
             "herdsman_queue_depth{controller=\"test\"} 1",
+            "herdsman_cache_objects{kind=\"Lamp\",state=\"open\"} 1",
+            "herdsman_cache_objects{kind=\"Lamp\",state=\"folded\"} 0",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

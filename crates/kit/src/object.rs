@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use api::Kind;
@@ -9,6 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::core::{ApiResource, DynamicObject};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::packed::Packed;
 
 /// A kind in one version, as URLs and objects have it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,17 +106,44 @@ pub struct Unreadable {
 }
 
 /// An object as it was last seen. It never changes: a newer state is another one.
+///
+/// Caches fold objects that nobody looks at: such a one is opened again by whoever asks it for more than [`Object::key`],
+/// [`Object::uid`], [`Object::revision`] and [`Object::deleting`].
 pub struct Object {
-    /// Its metadata.
-    pub meta: ObjectMeta,
+    head: Head,
+    /// What it was folded into.
+    folded: Option<Packed>,
+    open: OnceLock<Open>,
+    /// Whether it was asked for anything since the cache last looked.
+    asked: AtomicBool,
+}
+
+/// What is at hand of every object.
+#[derive(Clone)]
+struct Head {
+    key: Arc<Key>,
+    uid: Box<str>,
+    version: Box<str>,
+    deleting: bool,
+}
+
+struct Open {
+    meta: Box<ObjectMeta>,
     document: Value,
     /// The typed view, made when it is first asked for.
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
+impl Open {
+    fn new(document: Value) -> Result<Self, serde_json::Error> {
+        let meta = serde::Deserialize::deserialize(&document["metadata"])?;
+        Ok(Open { meta: Box::new(meta), document, typed: OnceLock::new() })
+    }
+}
+
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.document["kind"].as_str().unwrap_or_default(), self.key())
+        write!(f, "{} {}", self.document()["kind"].as_str().unwrap_or_default(), self.key())
     }
 }
 
@@ -123,8 +153,15 @@ impl Object {
     /// # Errors
     /// If its metadata has no meaning.
     pub fn from_document(document: Value) -> Result<Self, serde_json::Error> {
-        let meta = serde::Deserialize::deserialize(&document["metadata"])?;
-        Ok(Object { meta, document, typed: OnceLock::new() })
+        let open = Open::new(document)?;
+        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        let head = Head {
+            key: Arc::new(Key::of(&open.meta)),
+            uid: text(&open.meta.uid),
+            version: text(&open.meta.resource_version),
+            deleting: open.meta.deletion_timestamp.is_some(),
+        };
+        Ok(Object { head, folded: None, open: open.into(), asked: true.into() })
     }
 
     pub(crate) fn from_dynamic(
@@ -140,54 +177,95 @@ impl Object {
         Object::from_document(document)
     }
 
+    /// The same in little room, if it is open and nobody has asked it for anything since this was last called.
+    pub(crate) fn fold(&self) -> Option<Object> {
+        let open = self.open.get()?;
+        if self.asked.swap(false, Ordering::Relaxed) {
+            return None;
+        }
+        let packed = self.folded.clone().or_else(|| Packed::new(&open.document))?;
+        let (head, open) = (self.head.clone(), OnceLock::new());
+        Some(Object { head, folded: Some(packed), open, asked: false.into() })
+    }
+
+    fn open(&self) -> &Open {
+        if !self.asked.load(Ordering::Relaxed) {
+            self.asked.store(true, Ordering::Relaxed);
+        }
+        self.open.get_or_init(|| {
+            let document = self.folded.as_ref().map(Packed::document).unwrap_or_default();
+            Open::new(document).expect("it was open before it was folded")
+        })
+    }
+
+    /// Its metadata.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.open().meta
+    }
+
     /// The whole object.
     pub fn document(&self) -> &Value {
-        &self.document
+        &self.open().document
     }
 
     /// Which one it is.
     pub fn key(&self) -> Key {
-        Key::of(&self.meta)
+        Key::clone(&self.head.key)
+    }
+
+    /// The same, shared.
+    pub(crate) fn shared_key(&self) -> &Arc<Key> {
+        &self.head.key
+    }
+
+    /// Whether it takes the room of a whole document.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.get().is_some()
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        self.meta.name.as_deref().unwrap_or_default()
+        &self.head.key.name
     }
 
     /// Its namespace.
     pub fn namespace(&self) -> &str {
-        self.meta.namespace.as_deref().unwrap_or_default()
+        &self.head.key.namespace
     }
 
     /// What tells it from another one of the same name.
     pub fn uid(&self) -> &str {
-        self.meta.uid.as_deref().unwrap_or_default()
+        &self.head.uid
     }
 
     /// Whether it is being deleted.
     pub fn deleting(&self) -> bool {
-        self.meta.deletion_timestamp.is_some()
+        self.head.deleting
+    }
+
+    /// What tells this state of it from others.
+    pub fn version(&self) -> &str {
+        &self.head.version
     }
 
     /// The revision of the store in which it was written.
     pub fn revision(&self) -> u64 {
-        revision(&self.meta)
+        self.head.version.parse().unwrap_or_default()
     }
 
     /// A label's value.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.meta.labels.as_ref()?.get(key).map(String::as_str)
+        self.meta().labels.as_ref()?.get(key).map(String::as_str)
     }
 
     /// An annotation's value.
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.meta.annotations.as_ref()?.get(key).map(String::as_str)
+        self.meta().annotations.as_ref()?.get(key).map(String::as_str)
     }
 
     /// Its owners.
     pub fn owners(&self) -> &[OwnerReference] {
-        self.meta.owner_references.as_deref().unwrap_or_default()
+        self.meta().owner_references.as_deref().unwrap_or_default()
     }
 
     /// The object as a type; made once, however often it is asked for. Always ask an object for the same type.
@@ -195,16 +273,17 @@ impl Object {
     /// # Errors
     /// If a field has another type than `T` says.
     pub fn view<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<T>, Unreadable> {
-        if let Some(known) = self.typed.get().and_then(|known| known.clone().downcast::<T>().ok()) {
+        let open = self.open();
+        if let Some(known) = open.typed.get().and_then(|known| known.clone().downcast::<T>().ok()) {
             return Ok(known);
         }
         let unreadable = |problem: serde_json::Error| Unreadable {
-            kind: self.document["kind"].as_str().unwrap_or_default().into(),
+            kind: open.document["kind"].as_str().unwrap_or_default().into(),
             key: self.key(),
             problem: problem.to_string(),
         };
-        let value = Arc::new(T::deserialize(&self.document).map_err(unreadable)?);
-        let _ = self.typed.set(value.clone());
+        let value = Arc::new(T::deserialize(&open.document).map_err(unreadable)?);
+        let _ = open.typed.set(value.clone());
         Ok(value)
     }
 }

@@ -131,7 +131,7 @@ impl<T: Serialize + DeserializeOwned> Edit<T> {
         Ok(Edit {
             cache: cache.clone(),
             key: object.key(),
-            revision: object.meta.resource_version.clone().unwrap_or_default(),
+            revision: object.meta().resource_version.clone().unwrap_or_default(),
             before: listed(&document),
             tracked: Tracked::from_document(document).map_err(shape)?,
         })

@@ -1,7 +1,8 @@
 //! What makes one machine a node: its accounts, its plan Secret, and the data that its server runs first.
 //!
 //! Where we do otherwise than Rancher: values in scripts are quoted whatever they are; the bootstrap Secret carries the
-//! label that Cluster API's contract asks for; bookkeeping of an apply is not copied to the plan Secret.
+//! label that Cluster API's contract asks for, and it loses the installer once the machine has a node; bookkeeping of an
+//! apply is not copied to the plan Secret.
 
 pub mod cloud_config;
 pub mod hook;
@@ -13,7 +14,9 @@ use api::capi::v1beta2::values::machine_phase;
 use api::capi::v1beta2::{Cluster, Machine};
 use api::catalogue::{annotations, labels};
 use api::machine::GROUP as MACHINE_GROUP;
-use api::rke::v1::{RKEBootstrap, RKEBootstrapInitialization, RKEBootstrapStatus, RKEControlPlane};
+use api::rke::v1::{
+    CustomMachine, RKEBootstrap, RKEBootstrapInitialization, RKEBootstrapStatus, RKEControlPlane,
+};
 use api::{Kind as _, names};
 
 pub use script::Server;
@@ -23,6 +26,10 @@ use crate::{Code, Object, Wait};
 
 /// Infrastructure groups whose machines take the script as it is: their own ways bring it to the server.
 const SCRIPT_GROUPS: [&str; 3] = [MACHINE_GROUP, RKEBootstrap::GROUP, "elemental.cattle.io"];
+
+/// Stands for the installer where no server will run it. It is as long as everything else of a machine together.
+const NO_INSTALLER: &str =
+    "# The installer is left out, as the machine runs: the server has it at /system-agent-install.sh.";
 
 /// What there is.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +126,13 @@ fn takes_data(machine: &Machine) -> bool {
     ![machine_phase::DELETING, machine_phase::DELETED, machine_phase::FAILED].contains(&phase)
 }
 
+/// Whether a server is yet to run the data: it has no node, and it did not register by hand, which is what makes a
+/// CustomMachine.
+fn is_to_boot(machine: &Machine) -> bool {
+    let node = machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
+    node.is_none() && machine.spec.infrastructure_ref.kind != CustomMachine::KIND
+}
+
 fn ready<'a>(facts: &Facts<'a>) -> Result<(&'a Machine, &'a Cluster), Wait> {
     let Some(machine) = facts.machine else {
         return Err(wait(facts, Code::WaitingForMachine, "waiting for a Machine to own it"));
@@ -150,12 +164,16 @@ fn data(
     let os = machine.metadata.labels.as_ref().and_then(|all| all.get(labels::OS)).map(String::as_str);
     let windows = os == Some("windows");
     let native = !SCRIPT_GROUPS.contains(&machine.spec.infrastructure_ref.api_group.as_str());
+    let server = match is_to_boot(machine) {
+        true => *facts.server,
+        false => Server { installer: NO_INSTALLER, windows_installer: NO_INSTALLER, ..*facts.server },
+    };
     match (windows, native) {
         (true, true) => Err(Refusal::Windows),
-        (true, false) => Ok(script::windows(facts.server, &control_plane.spec, token)),
-        (false, false) => Ok(script::linux(facts.server, &control_plane.spec, token)),
+        (true, false) => Ok(script::windows(&server, &control_plane.spec, token)),
+        (false, false) => Ok(script::linux(&server, &control_plane.spec, token)),
         (false, true) => {
-            let install = script::linux(facts.server, &control_plane.spec, token);
+            let install = script::linux(&server, &control_plane.spec, token);
             let userdata = facts.bootstrap.spec.userdata.as_ref();
             let userdata = userdata.map(|one| one.inline_userdata.as_str()).unwrap_or_default();
             Ok(cloud_config::merge(userdata, &install)?)

@@ -21,8 +21,8 @@ use tokio_tungstenite::tungstenite::{self};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest message that is taken: a writer of Go's may put all it has into one.
 const LONGEST_MESSAGE: usize = 32 << 20;
-/// What is read at once: a few messages.
-const READ_BUFFER: usize = 64 << 10;
+/// What is read at once. Every session has this much memory, be it ever so quiet, and TLS gives no more than twice that at once.
+const READ_BUFFER: usize = 8 << 10;
 /// What is written at once. More would stand before a message that came later and is in a hurry.
 const WRITE_BUFFER: usize = 64 << 10;
 

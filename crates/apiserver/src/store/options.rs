@@ -28,7 +28,7 @@ impl Default for Options {
             history_age: Duration::from_secs(24 * 3600),
             history_bytes: 256 << 20,
             recent_events: 16_384,
-            recent_bytes: 16 << 20,
+            recent_bytes: 4 << 20,
             watch_buffer: 4096,
             quota_bytes: None,
             seal: Arc::default(),

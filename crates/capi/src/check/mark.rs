@@ -124,7 +124,7 @@ async fn mark(
 ) -> Result<Option<Finding>, Error> {
     let mut external = None;
     let mut edit: Edit<Machine> = Edit::begin(&context.machines, &one.object)?;
-    let (now, generation) = (context.now(), one.object.meta.generation.unwrap_or_default());
+    let (now, generation) = (context.now(), one.object.meta().generation.unwrap_or_default());
     let status = edit.status.get_or_insert_default();
     match &one.verdict {
         Verdict::Pending(_) => return Ok(None),

@@ -99,7 +99,7 @@ pub(super) async fn advance(
         Step::Blocked(why) => (reasons::INTERNAL_ERROR, why.clone()),
         Step::Finish => (reasons::DELETION_COMPLETED, "Deletion completed".into()),
     };
-    let generation = seen.object.meta.generation.unwrap_or_default();
+    let generation = seen.object.meta().generation.unwrap_or_default();
     let finding = Finding::yes(types::DELETING, reason).saying(message);
     conditions::set(&mut status_of(cluster).conditions, finding, generation, context.now());
     if step == Step::Finish {

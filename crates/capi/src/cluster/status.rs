@@ -97,7 +97,7 @@ fn legacy_of(cluster: &mut Cluster) -> &mut api::capi::v1beta2::V1Beta1Failure {
 
 /// Writes conditions, counters and the phase.
 pub(super) fn write(cluster: &mut Cluster, seen: &Seen, now: Timestamp) {
-    let generation = seen.object.meta.generation.unwrap_or_default();
+    let generation = seen.object.meta().generation.unwrap_or_default();
     let mut list = std::mem::take(&mut status_of(cluster).conditions);
     let mut set = |finding: Finding| conditions::set(&mut list, finding, generation, now);
     for finding in [connection(cluster, seen, now)].into_iter().flatten() {

@@ -15,7 +15,7 @@ use crate::template;
 
 /// Writes counters, conditions and the phase.
 pub(super) fn write(deployment: &mut MachineDeployment, seen: &Seen, now: Timestamp) {
-    let generation = seen.object.meta.generation.unwrap_or_default();
+    let generation = seen.object.meta().generation.unwrap_or_default();
     let mut counted = Counted::default();
     for (_, set) in &seen.sets {
         if let Some(status) = &set.status {

@@ -229,7 +229,7 @@ fn reason(step: &Step) -> &'static str {
 }
 
 fn note(machine: &mut Machine, seen: &Seen, step: &Step, message: &str, now: Timestamp) {
-    let generation = seen.object.meta.generation.unwrap_or_default();
+    let generation = seen.object.meta().generation.unwrap_or_default();
     let finding = Finding::new(types::DELETING, Status::True, reason(step)).saying(message);
     conditions::set(&mut machine.status.get_or_insert_default().conditions, finding, generation, now);
 }
@@ -262,8 +262,8 @@ async fn drain(context: &Arc<Context>, machine: &mut Machine, seen: &Seen) -> Re
     let none = std::collections::BTreeMap::new();
     let rules = Rules {
         rules: listed.iter().map(|(_, rule)| &**rule).collect(),
-        machine: seen.object.meta.labels.as_ref().unwrap_or(&none),
-        cluster: seen.cluster_object.meta.labels.as_ref().unwrap_or(&none),
+        machine: seen.object.meta().labels.as_ref().unwrap_or(&none),
+        cluster: seen.cluster_object.meta().labels.as_ref().unwrap_or(&none),
     };
     Ok(evict::step(&connection.client, &context.clock, &node, &rules, started).await?)
 }

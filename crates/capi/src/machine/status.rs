@@ -20,7 +20,7 @@ fn status_of(machine: &mut Machine) -> &mut MachineStatus {
 
 /// Writes conditions and the phase. Gives when to look again by itself.
 pub(super) fn write(machine: &mut Machine, seen: &Seen, now: Timestamp) -> Option<Duration> {
-    let generation = seen.object.meta.generation.unwrap_or_default();
+    let generation = seen.object.meta().generation.unwrap_or_default();
     let mut list = std::mem::take(&mut status_of(machine).conditions);
     let at = (generation, now);
     show_providers(machine, seen, &mut list, at);

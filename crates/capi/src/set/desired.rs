@@ -68,8 +68,8 @@ pub(super) fn clone(template: &Object, machine: &Object, owner: &OwnerReference)
     let of =
         |part: &str| -> Map { serde_json::from_value(inner["metadata"][part].clone()).unwrap_or_default() };
     let (mut labels, mut notes) = (of("labels"), of("annotations"));
-    labels.extend(machine.meta.labels.clone().unwrap_or_default());
-    notes.extend(machine.meta.annotations.clone().unwrap_or_default());
+    labels.extend(machine.meta().labels.clone().unwrap_or_default());
+    notes.extend(machine.meta().annotations.clone().unwrap_or_default());
     let kind = document["kind"].as_str().unwrap_or_default();
     let group = document["apiVersion"]
         .as_str()
@@ -94,8 +94,8 @@ pub(super) fn clone(template: &Object, machine: &Object, owner: &OwnerReference)
 pub(super) fn metadata_patch(object: &Object, labels: &Map, notes: &Map, keep: &[&str]) -> Option<Value> {
     let mut patch = json!({});
     for (part, field, wanted, have) in [
-        ("labels", "f:labels", labels, object.meta.labels.as_ref()),
-        ("annotations", "f:annotations", notes, object.meta.annotations.as_ref()),
+        ("labels", "f:labels", labels, object.meta().labels.as_ref()),
+        ("annotations", "f:annotations", notes, object.meta().annotations.as_ref()),
     ] {
         let none = Map::new();
         let have = have.unwrap_or(&none);

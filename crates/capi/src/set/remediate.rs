@@ -105,7 +105,7 @@ pub(super) async fn replace_unhealthy(
     let fates = decide(&candidates, in_flight.count(), most, current, &objections);
     for (machine, fate) in fates {
         let Some((object, _)) =
-            seen.machines.iter().find(|(object, _)| object.meta.name == machine.metadata.name)
+            seen.machines.iter().find(|(object, _)| object.meta().name == machine.metadata.name)
         else {
             continue;
         };
@@ -133,7 +133,7 @@ async fn say(
     message: &str,
 ) -> Result<(), Error> {
     let mut edit: Edit<Machine> = Edit::begin(&context.machines, object)?;
-    let (now, generation) = (context.now(), object.meta.generation.unwrap_or_default());
+    let (now, generation) = (context.now(), object.meta().generation.unwrap_or_default());
     let status = edit.status.get_or_insert_default();
     let finding = Finding::no(types::OWNER_REMEDIATED, reason).saying(message);
     conditions::set(&mut status.conditions, finding, generation, now);

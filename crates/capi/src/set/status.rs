@@ -12,7 +12,7 @@ use crate::selector::Selector;
 
 /// Writes counters and conditions.
 pub(super) fn write(set: &mut MachineSet, seen: &Seen, outcome: &Outcome, now: Timestamp) {
-    let generation = seen.object.meta.generation.unwrap_or_default();
+    let generation = seen.object.meta().generation.unwrap_or_default();
     let counted = Counted::of(seen.machines.iter().map(|(_, machine)| &**machine));
     let findings = findings(set, seen, outcome, &counted, now);
     let selector = Selector::read(&set.spec.selector).map(|selector| selector.text()).unwrap_or_default();

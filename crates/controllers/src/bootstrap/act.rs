@@ -21,7 +21,7 @@ const SET: &str = "rke-bootstrap";
 
 /// Sees to it that a machine with an etcd member does not go before the member does. Gives whether something was written.
 pub(super) async fn finalizer(context: &Context, turn: &Turn, seen: &Seen) -> Result<bool, Error> {
-    let mut all = seen.object.meta.finalizers.clone().unwrap_or_default();
+    let mut all = seen.object.meta().finalizers.clone().unwrap_or_default();
     let etcd = seen.object.label(labels::ETCD_ROLE) == Some("true");
     if !etcd || all.iter().any(|one| one == finalizers::RKE_BOOTSTRAP_ETCD_REMOVAL) {
         return Ok(false);
@@ -33,7 +33,7 @@ pub(super) async fn finalizer(context: &Context, turn: &Turn, seen: &Seen) -> Re
 
 /// Lets the bootstrap object go.
 pub(super) async fn release(context: &Context, turn: &Turn, seen: &Seen) -> Result<(), Error> {
-    let mut all = seen.object.meta.finalizers.clone().unwrap_or_default();
+    let mut all = seen.object.meta().finalizers.clone().unwrap_or_default();
     let before = all.len();
     all.retain(|one| one != finalizers::RKE_BOOTSTRAP_ETCD_REMOVAL);
     if all.len() == before {
@@ -43,7 +43,7 @@ pub(super) async fn release(context: &Context, turn: &Turn, seen: &Seen) -> Resu
 }
 
 async fn write_finalizers(context: &Context, turn: &Turn, seen: &Seen, all: &[String]) -> Result<(), Error> {
-    let metadata = json!({"finalizers": all, "resourceVersion": seen.object.meta.resource_version});
+    let metadata = json!({"finalizers": all, "resourceVersion": seen.object.meta().resource_version});
     let patch = json!({"metadata": metadata});
     let writer = context.objects.writer();
     Ok(writer.patch(turn, &context.bootstraps, &seen.object.key(), patch).await?)

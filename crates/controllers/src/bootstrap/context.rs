@@ -170,7 +170,7 @@ pub(super) fn connect(context: &Arc<Context>) {
         let ours = |object: &Arc<Object>| {
             let is_plan = object.document()["type"] == api::catalogue::secrets::types::MACHINE_PLAN;
             let data = (!is_plan).then(|| object.document()["data"].clone());
-            (object.meta.labels.clone(), object.meta.annotations.clone(), data)
+            (object.meta().labels.clone(), object.meta().annotations.clone(), data)
         };
         if change.before.as_ref().map(ours) != change.after.as_ref().map(ours) {
             owned_changed(context, change);
@@ -192,7 +192,7 @@ fn machine_changed(context: &Arc<Context>, change: &Change) {
     let says = |object: &Arc<Object>| {
         let document = object.document();
         let phase = document["status"]["phase"].clone();
-        (object.meta.labels.clone(), object.meta.annotations.clone(), phase, object.deleting())
+        (object.meta().labels.clone(), object.meta().annotations.clone(), phase, object.deleting())
     };
     if change.before.as_ref().map(says) == change.after.as_ref().map(says) {
         return;

@@ -32,7 +32,7 @@ impl Controller for Tokens {
             return Ok(Ended::Well);
         }
         let now = context.now();
-        let created = secret.meta.creation_timestamp.as_ref().map_or(now, |time| time.0);
+        let created = secret.meta().creation_timestamp.as_ref().map_or(now, |time| time.0);
         let accessed = secret.annotation(annotations::LAST_ACCESS_TIMESTAMP);
         let accessed = accessed.and_then(|time| time.parse::<Timestamp>().ok());
         match worth(self.lifetimes(), created, accessed, now) {

@@ -228,7 +228,7 @@ async fn uninitialize(context: &Arc<Context>, turn: &Turn, cluster: &kit::Object
     if findings::has(&status.conditions, type_, findings::Status::False) {
         return Ok(());
     }
-    let (now, generation) = (context.now(), cluster.meta.generation.unwrap_or_default());
+    let (now, generation) = (context.now(), cluster.meta().generation.unwrap_or_default());
     let message = "uninitializing CAPI cluster: no etcd machine is left";
     let finding = Finding::no(type_, reason).saying(message);
     findings::set(&mut status.conditions, finding, generation, now);

@@ -31,6 +31,9 @@ const SYNC_WITHIN: Duration = Duration::from_secs(20);
 /// What is between two changes of a condition's words alone: whoever reads them is no faster, and every one is written for good.
 const QUIET: SignedDuration = SignedDuration::from_secs(2);
 
+/// How often the desks are cleared of what was not used since.
+const DESKS_CLEARED: Duration = Duration::from_secs(30);
+
 /// Why a look failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -77,6 +80,8 @@ pub enum Error {
 pub(crate) struct Desk {
     pub(crate) kept: Kept,
     pub(crate) memo: Memo,
+    /// Whether there was a look since desks were last cleared.
+    used: bool,
 }
 
 /// Who is told of what.
@@ -202,8 +207,17 @@ impl Context {
 
     /// Leaves it for the next one, and remembers what would change it.
     pub(crate) fn leave(&self, key: &Key, desk: Desk, seen: &Seen) {
-        lock(&self.desks).insert(key.clone(), desk);
+        lock(&self.desks).insert(key.clone(), Desk { used: true, ..desk });
         lock(&self.interests).set(key, seen.watched.clone());
+    }
+
+    /// Clears the desks of control planes that nothing happens to, for ever: what is on them is made anew in less than the
+    /// time that something takes to happen, and takes more memory than all else of a machine.
+    pub(crate) async fn clear_desks(&self) {
+        loop {
+            tokio::time::sleep(DESKS_CLEARED).await;
+            lock(&self.desks).retain(|_, desk| std::mem::take(&mut desk.used));
+        }
     }
 
     /// A control plane is gone.
@@ -285,7 +299,7 @@ impl Context {
             "" => Api::all_with(self.live.caches.client().clone(), &kind.resource()),
             namespace => Api::namespaced_with(self.live.caches.client().clone(), namespace, &kind.resource()),
         };
-        let body = json!({"metadata": {"resourceVersion": object.meta.resource_version}, "status": status});
+        let body = json!({"metadata": {"resourceVersion": object.meta().resource_version}, "status": status});
         let options = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match api.patch_status(&key.name, &options, &Patch::Merge(body)).await {
             Ok(written) => {
@@ -312,7 +326,7 @@ impl Context {
         object: &Object,
         mut patch: Value,
     ) -> Result<bool, write::Error> {
-        patch["metadata"]["resourceVersion"] = json!(object.meta.resource_version);
+        patch["metadata"]["resourceVersion"] = json!(object.meta().resource_version);
         match self.writer.patch(turn, cache, &object.key(), patch).await {
             Ok(()) => Ok(true),
             Err(error) if error.code() == Some(409) => {

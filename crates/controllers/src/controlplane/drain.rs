@@ -131,7 +131,7 @@ impl Controller for Drains {
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.context;
         let Some(secret) = context.secrets.get(key) else { return Ok(self.gone(key)) };
-        let step = step(&secret.meta.annotations.clone().unwrap_or_default());
+        let step = step(&secret.meta().annotations.clone().unwrap_or_default());
         if step == Step::Nothing {
             return Ok(self.gone(key));
         }

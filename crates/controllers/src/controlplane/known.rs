@@ -101,7 +101,7 @@ pub trait Known {
 pub fn infrastructure_kind(known: &dyn Known, group: &str, kind: &str) -> Option<KindId> {
     let definitions = known.filed(&index::definitions(), &index::kind(group, kind));
     let definition = definitions.first()?;
-    let labels = definition.meta.labels.clone().unwrap_or_default();
+    let labels = definition.meta().labels.clone().unwrap_or_default();
     let (_, version) = api::contract::version(&labels).ok()?;
     let plural = definition.document()["spec"]["names"]["plural"].as_str()?;
     Some(KindId::new(group, version, kind, plural))

@@ -35,7 +35,7 @@ impl Controller for Plans {
             return Ok(Ended::Gone);
         }
         let data = decoded(&secret.document()["data"]);
-        let notes = secret.meta.annotations.clone().unwrap_or_default();
+        let notes = secret.meta().annotations.clone().unwrap_or_default();
         let update = orchestrator::upkeep(&data, &notes, context.now());
         if update.is_empty() {
             return Ok(Ended::Well);

@@ -70,7 +70,7 @@ pub(crate) fn object(object: &kit::Object) -> Object {
     }
     Object {
         type_: document["type"].as_str().unwrap_or_default().into(),
-        annotations: object.meta.annotations.clone().unwrap_or_default(),
+        annotations: object.meta().annotations.clone().unwrap_or_default(),
         data,
     }
 }

@@ -16,7 +16,7 @@ const FINALIZER: &str = finalizers::RKE_CONTROL_PLANE_REMOVE;
 
 /// Places the finalizer. Gives whether it had to be.
 pub(crate) async fn hold(context: &Arc<Context>, turn: &Turn, object: &Object) -> Result<bool, Error> {
-    let present = object.meta.finalizers.clone().unwrap_or_default();
+    let present = object.meta().finalizers.clone().unwrap_or_default();
     if object.deleting() || present.iter().any(|one| one == FINALIZER) {
         return Ok(false);
     }
@@ -77,7 +77,7 @@ pub(crate) async fn advance(
         return Ok(());
     }
     let object = &seen.control_plane;
-    let present = object.meta.finalizers.clone().unwrap_or_default();
+    let present = object.meta().finalizers.clone().unwrap_or_default();
     let others: Vec<&String> = present.iter().filter(|one| *one != FINALIZER).collect();
     if others.len() < present.len() {
         let patch = json!({"metadata": {"finalizers": others}});

@@ -93,7 +93,7 @@ fn machine_changed(context: &Context, change: &Change) {
 
 fn bootstrap_changed(context: &Context, change: &Change) {
     let object = change.object();
-    let says = |object: &Arc<Object>| (object.meta.annotations.clone(), object.deleting());
+    let says = |object: &Arc<Object>| (object.meta().annotations.clone(), object.deleting());
     if change.before.as_ref().map(says) != change.after.as_ref().map(says)
         && let Some(cluster) = object.document()["spec"]["clusterName"].as_str()
     {

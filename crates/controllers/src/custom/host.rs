@@ -67,7 +67,7 @@ impl Hosts {
         if self.is_paused(object) {
             return Ok(Ended::Well);
         }
-        let mut all = object.meta.finalizers.clone().unwrap_or_default();
+        let mut all = object.meta().finalizers.clone().unwrap_or_default();
         if !all.iter().any(|one| one == finalizers::UNMANAGED_MACHINE) {
             all.push(finalizers::UNMANAGED_MACHINE.into());
             self.write_finalizers(turn, object, &all).await?;
@@ -96,7 +96,7 @@ impl Hosts {
     async fn end(&self, turn: &Turn, object: &Object) -> Result<Ended, Error> {
         let context = &self.0;
         let has_hold =
-            object.meta.finalizers.iter().flatten().any(|one| one == finalizers::UNMANAGED_MACHINE);
+            object.meta().finalizers.iter().flatten().any(|one| one == finalizers::UNMANAGED_MACHINE);
         if !has_hold || self.is_paused(object) {
             return Ok(Ended::Well);
         }
@@ -131,14 +131,14 @@ impl Hosts {
     }
 
     async fn release(&self, turn: &Turn, object: &Object) -> Result<Ended, Error> {
-        let mut left = object.meta.finalizers.clone().unwrap_or_default();
+        let mut left = object.meta().finalizers.clone().unwrap_or_default();
         left.retain(|one| one != finalizers::UNMANAGED_MACHINE);
         self.write_finalizers(turn, object, &left).await?;
         Ok(Ended::Well)
     }
 
     async fn write_finalizers(&self, turn: &Turn, object: &Object, all: &[String]) -> Result<(), Error> {
-        let metadata = json!({"finalizers": all, "resourceVersion": object.meta.resource_version});
+        let metadata = json!({"finalizers": all, "resourceVersion": object.meta().resource_version});
         let (writer, custom) = (self.0.objects.writer(), &self.0.custom);
         Ok(writer.patch(turn, custom, &object.key(), json!({"metadata": metadata})).await?)
     }
@@ -148,7 +148,7 @@ impl Hosts {
         let value = |value: &Option<Vec<u8>>| value.clone().map(ByteString);
         let data: BTreeMap<&str, _> = update.data.iter().map(|(key, one)| (*key, value(one))).collect();
         let metadata =
-            json!({"resourceVersion": secret.meta.resource_version, "annotations": update.annotations});
+            json!({"resourceVersion": secret.meta().resource_version, "annotations": update.annotations});
         let patch = json!({"metadata": metadata, "data": data});
         let (writer, secrets) = (self.0.objects.writer(), &self.0.secrets);
         Ok(writer.patch(turn, secrets, &secret.key(), patch).await?)

@@ -36,7 +36,7 @@ impl Controller for Requests {
         let found = context.secrets.get(key).filter(|one| is_request(one) && !one.deleting());
         let Some(secret) = found else { return Ok(Ended::Gone) };
         let now = context.now();
-        let made = secret.meta.creation_timestamp.as_ref().map_or(now, |time| time.0);
+        let made = secret.meta().creation_timestamp.as_ref().map_or(now, |time| time.0);
         let end = made.saturating_add(STAYS).unwrap_or(made);
         if now >= end {
             context.objects.writer().delete(turn, &context.secrets, &secret).await?;

@@ -34,20 +34,20 @@ pub(super) enum Keep {
 
 impl Machines {
     pub(super) async fn finalize(&self, facts: &Facts, turn: &Turn) -> Result<Ended, Error> {
-        let mut all = facts.object.meta.finalizers.clone().unwrap_or_default();
+        let mut all = facts.object.meta().finalizers.clone().unwrap_or_default();
         all.push(MACHINE_PROVISION_REMOVE.into());
         self.set_finalizers(facts, turn, all).await?;
         Ok(Ended::Well)
     }
 
     pub(super) async fn release(&self, facts: &Facts, turn: &Turn) -> Result<(), Error> {
-        let mut all = facts.object.meta.finalizers.clone().unwrap_or_default();
+        let mut all = facts.object.meta().finalizers.clone().unwrap_or_default();
         all.retain(|one| !is_ours(Some(&vec![one.clone()])));
         self.set_finalizers(facts, turn, all).await
     }
 
     async fn set_finalizers(&self, facts: &Facts, turn: &Turn, all: Vec<String>) -> Result<(), Error> {
-        let version = &facts.object.meta.resource_version;
+        let version = &facts.object.meta().resource_version;
         self.patch(facts, turn, json!({"metadata": {"finalizers": all, "resourceVersion": version}})).await
     }
 

@@ -99,7 +99,7 @@ impl Facts {
     }
 
     pub(super) fn has_finalizer(&self) -> bool {
-        super::is_ours(self.object.meta.finalizers.as_ref())
+        super::is_ours(self.object.meta().finalizers.as_ref())
     }
 
     /// The status of a machine that waits before anything was begun.

@@ -45,7 +45,7 @@ fn last_words(pods: &[Arc<Object>]) -> Option<(Option<i32>, Option<String>)> {
         let end = ends.into_iter().find(|end| end["exitCode"].as_i64().is_some_and(|code| code != 0))?;
         let code = end["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok());
         let words = end["message"].as_str().filter(|words| !words.trim().is_empty()).map(str::to_owned);
-        Some((pod.meta.creation_timestamp.clone(), pod.name().to_owned(), (code, words)))
+        Some((pod.meta().creation_timestamp.clone(), pod.name().to_owned(), (code, words)))
     };
     let mut ends: Vec<_> = pods.iter().filter_map(ended).collect();
     ends.sort_by(|left, right| (&left.0, &left.1).cmp(&(&right.0, &right.1)));

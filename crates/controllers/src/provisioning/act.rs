@@ -48,7 +48,7 @@ pub(super) async fn prepare(context: &Context, turn: &Turn, seen: &Seen) -> Resu
     }
     let Some(mut patch) = edit.merge_patch().map_err(shape)? else { return Ok(false) };
     // Lists are written whole: not over what somebody else wrote meanwhile.
-    patch["metadata"]["resourceVersion"] = json!(seen.object.meta.resource_version);
+    patch["metadata"]["resourceVersion"] = json!(seen.object.meta().resource_version);
     let writer = context.objects.writer();
     writer.patch(turn, &context.known.clusters, &seen.object.key(), patch).await.map_err(Error::from)?;
     Ok(true)
@@ -146,7 +146,7 @@ async fn adopt(context: &Arc<Context>, turn: &Turn, graph: &Graph) -> Result<(),
         let id = &adoption.config;
         let cache = context.objects.known(&id.api_version, &id.kind).await?;
         let found: Option<Arc<Object>> = cache.get(&Key::new(&id.namespace, &id.name));
-        let version = found.and_then(|object| object.meta.resource_version.clone());
+        let version = found.and_then(|object| object.meta().resource_version.clone());
         let metadata = json!({"ownerReferences": adoption.owners, "resourceVersion": version});
         context.objects.patch(turn, id, json!({"metadata": metadata})).await?;
     }

@@ -87,7 +87,7 @@ impl Tokens {
     async fn keep(&self, turn: &Turn, found: &Object, wanted: &provisioning::Object) -> Result<(), Error> {
         let (is, should) = (&found.document()["data"], &wanted.document()["data"]);
         let Some(patch) = api::overlay::merge_patch(is, should) else { return Ok(()) };
-        let version = &found.meta.resource_version;
+        let version = &found.meta().resource_version;
         let patch = json!({"metadata": {"resourceVersion": version}, "data": patch});
         let secrets = &self.0.known.secrets;
         Ok(self.0.objects.writer().patch(turn, secrets, &found.key(), patch).await?)

@@ -144,9 +144,9 @@ async fn act(context: &Arc<Context>, turn: &Turn, cluster: &Object, step: Step) 
 
 /// Takes our finalizers off the cluster.
 async fn release(context: &Context, turn: &Turn, cluster: &Object, ours: &[&str]) -> Result<(), Error> {
-    let mut left = cluster.meta.finalizers.clone().unwrap_or_default();
+    let mut left = cluster.meta().finalizers.clone().unwrap_or_default();
     left.retain(|one| !ours.contains(&one.as_str()));
-    let metadata = json!({"finalizers": left, "resourceVersion": cluster.meta.resource_version});
+    let metadata = json!({"finalizers": left, "resourceVersion": cluster.meta().resource_version});
     let id = Id {
         api_version: context.known.clusters.kind().api_version(),
         kind: context.known.clusters.kind().kind.clone(),

@@ -199,7 +199,7 @@ impl Downstreams {
         let mut patch = json!({ "status": patch });
         if patch["status"].get("conditions").is_some() {
             // Others write conditions, too.
-            patch["metadata"] = json!({"resourceVersion": object.meta.resource_version});
+            patch["metadata"] = json!({"resourceVersion": object.meta().resource_version});
         }
         let options = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match api.patch_status(id, &options, &Patch::Merge(patch)).await {

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use api::capi::v1beta2::{ClusterStatus, ContractVersionedObjectReference, MachineStatus};
+use api::capi::v1beta2::{
+    ClusterStatus, ContractVersionedObjectReference, MachineNodeReference, MachineStatus,
+};
 use api::rke::v1::{EnvVar, Userdata};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -136,6 +138,20 @@ fn the_script_introduces_the_server() {
          \n\
          echo installing\n"
     );
+}
+
+#[test]
+fn who_runs_needs_no_installer() {
+    let mut world = world("rke-machine.cattle.io");
+    let script = |world: &World| value(&world.decide(Some("token-1")).unwrap());
+    let whole = script(&world);
+    let node = MachineNodeReference { name: "node".into() };
+    world.machine.status = Some(MachineStatus { node_ref: Some(node), ..Default::default() });
+    let short = script(&world);
+    assert_eq!(short, whole.replace("echo installing", NO_INSTALLER), "the rest is there");
+    world.machine.status = None;
+    world.machine.spec.infrastructure_ref.kind = "CustomMachine".into();
+    assert_eq!(script(&world), short, "it ran before there was a Machine");
 }
 
 #[test]

@@ -43,11 +43,11 @@ pub(super) fn read(parts: &Parts, before: Option<Read>) -> Result<Read, Unreadab
     let plan = parts
         .secret
         .as_ref()
-        .map(|secret| PlanView::read(words(&secret.meta.labels), words(&secret.meta.annotations), &data));
+        .map(|secret| PlanView::read(words(&secret.meta().labels), words(&secret.meta().annotations), &data));
     let machine = planner::Machine {
         id: identity(&parts.machine).to_owned(),
-        labels: words(&parts.machine.meta.labels),
-        deleting_since: parts.machine.meta.deletion_timestamp.as_ref().map(|time| time.0),
+        labels: words(&parts.machine.meta().labels),
+        deleting_since: parts.machine.meta().deletion_timestamp.as_ref().map(|time| time.0),
         phase_failed: status.phase == machine_phase::FAILED,
         infrastructure_ready: findings::has(
             &status.conditions,
@@ -81,7 +81,7 @@ pub(crate) fn identity(machine: &Object) -> &str {
 fn stamp(parts: &Parts) -> String {
     let of = |object: Option<&Arc<Object>>| match object {
         Some(object) => {
-            format!("{}@{}", object.uid(), object.meta.resource_version.as_deref().unwrap_or_default())
+            format!("{}@{}", object.uid(), object.meta().resource_version.as_deref().unwrap_or_default())
         }
         None => String::new(),
     };
