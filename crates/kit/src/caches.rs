@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::cache::{Cache, Indexer};
-use crate::object::{Key, KindId, Object, trim};
+use crate::object::{Key, KindId, Object, too_many_open, trim};
 
 /// How long a watch that broke waits before it comes back: twice as long each time, up to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -27,6 +27,8 @@ const IDLE: Duration = Duration::from_secs(30);
 const STEPS: u32 = 6;
 /// Objects that are folded in one go, before others may run.
 const AT_ONCE: usize = 32;
+/// Objects that are looked at for each that comes, while too many are open.
+const FOR_EACH: usize = 4;
 
 /// The caches of a process. Clones are the same ones.
 #[derive(Clone)]
@@ -180,6 +182,7 @@ async fn follow(
             }
             Ok(event) => feed(&cache, event, trim),
         }
+        broom.make_room(&cache);
         wait = FIRST_WAIT;
     }
 }
@@ -202,8 +205,16 @@ impl Broom {
         self.steps.tick().await;
     }
 
+    /// Something came: something else may have to go.
+    fn make_room(&mut self, cache: &Cache) {
+        if too_many_open() {
+            self.at = cache.fold(self.at.as_ref(), FOR_EACH);
+        }
+    }
+
     async fn sweep(&mut self, cache: &Cache) {
-        let share = cache.len().div_ceil(STEPS as usize);
+        let steps = if too_many_open() { 1 } else { STEPS as usize };
+        let share = cache.len().div_ceil(steps);
         for _ in 0..share.div_ceil(AT_ONCE) {
             self.at = cache.fold(self.at.as_ref(), AT_ONCE);
             if self.at.is_none() {

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use api::Kind;
@@ -134,9 +134,28 @@ struct Open {
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
+/// How many objects of the process are open.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// More open objects than this, and caches fold those first that were not asked for anything lately: 20 MB or so, however
+/// large the fleet is.
+const ENOUGH: usize = 1000;
+
+/// Whether more objects are open than there should be.
+pub(crate) fn too_many_open() -> bool {
+    OPEN.load(Ordering::Relaxed) > ENOUGH
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Open {
     fn new(document: Value) -> Result<Self, serde_json::Error> {
         let meta = serde::Deserialize::deserialize(&document["metadata"])?;
+        OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Open { meta: Box::new(meta), document, typed: OnceLock::new() })
     }
 }

@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ::http::{Request, Version};
+use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -120,10 +121,11 @@ where
         }
         let (front, active) = (front.clone(), Active::begin(&of_requests));
         async move {
-            // On a connection of HTTP/1.1 there is nobody else to hold up.
+            // On a connection of HTTP/1.1 there is nobody else to hold up. It keeps room for the largest answer it ever made:
+            // what makes one is not in it, but has its own place for as long as that takes.
             let response = match request.version() {
                 Version::HTTP_2 => apart(async move { front.answer(request).await }).await?,
-                _ => front.answer(request).await,
+                _ => front.answer(request).boxed().await,
             };
             Ok::<_, JoinError>(response.map(|body| Tracked::new(body, active)))
         }

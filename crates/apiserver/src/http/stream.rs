@@ -83,7 +83,9 @@ impl Watcher {
         let timers = self.server.with_entropy(|entropy| Timers::new(options, entropy));
         let mut closing = self.closing.clone();
         let closed = Box::pin(async move { drop(closing.wait_for(|closing| *closing).await) });
-        let state = State { watcher: self, timers, closed, armed: None, headers: true, over: false };
+        // There may be thousands of watches, and the stream has two places for what it is made from.
+        let state =
+            Box::new(State { watcher: self, timers, closed, armed: None, headers: true, over: false });
         stream::unfold(state, |mut state| async move {
             let bytes = state.next().await?;
             Some((bytes, state))
