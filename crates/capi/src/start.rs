@@ -102,7 +102,7 @@ pub(crate) async fn begin<T: Ours>(
         let name = edit.cluster().unwrap_or_default();
         return Err(Error::Impossible(format!("spec.clusterName: there is no Cluster {name}")));
     };
-    let paused = pause::paused(T::KIND, &object.meta(), Some(&*cluster.view::<Cluster>()?));
+    let paused = pause::paused(T::KIND, object.meta(), Some(&*cluster.view::<Cluster>()?));
     let pausing = paused.is_true();
     if !object.deleting() {
         if !pausing && edit.cluster().is_some() {

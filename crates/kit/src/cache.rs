@@ -1,6 +1,6 @@
 //! What a process knows of one kind: every object, kept current by one watch, whoever asks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -47,8 +47,8 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Arc<Key>, Arc<Object>>,
-    /// Keys in order. Most entries have one. It is one large table, as many small nodes would keep apart what is freed around them.
-    index: HashMap<Box<str>, Vec<Arc<Key>>>,
+    /// Keys in order. Most entries have one.
+    index: BTreeMap<Box<str>, Vec<Arc<Key>>>,
     listeners: BTreeMap<&'static str, Listener>,
     /// Objects of a list that is being read.
     list: Option<BTreeMap<Arc<Key>, Arc<Object>>>,
