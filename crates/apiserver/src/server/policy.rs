@@ -1,6 +1,6 @@
 //! The roles and bindings in the store, ready for decisions.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -18,49 +18,53 @@ const PREFIX: &str = "/registry/rbac.authorization.k8s.io/";
 #[derive(Debug, Default)]
 pub(super) struct Current {
     policy: ArcSwap<Policy>,
-    /// The revision that each object was read at. Who holds the lock makes the next policy, so that no older one
-    /// replaces a newer.
-    read: Mutex<BTreeMap<Arc<str>, Revision>>,
+    /// The revision that it is of. Who holds the lock makes the next policy, so that no older one replaces a newer.
+    read: Mutex<Revision>,
 }
 
 impl Current {
     /// What the store holds.
     pub(super) fn of(store: &dyn Store) -> Self {
-        let current = Current::default();
-        current.refresh(store);
+        let (current, view) = (Current::default(), store.view());
+        current.policy.store(Arc::new(whole(&view)));
+        *current.read.lock().unwrap_or_else(PoisonError::into_inner) = view.head();
         current
     }
 
-    /// Reads again what has changed.
+    /// Reads again what has changed. Every machine has a role and a binding: nothing here may look at all of them.
     fn refresh(&self, store: &dyn Store) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let view = store.view();
-        let (changed, gone) = differences(&view, &read);
-        if changed.is_empty() && gone.is_empty() {
-            return;
+        let policy = match view.changed_since(*read, &Scope::prefix(PREFIX)) {
+            Some(changed) if changed.is_empty() => None,
+            Some(changed) => Some(with(&self.policy.load(), &view, &changed)),
+            None => Some(whole(&view)),
+        };
+        if let Some(policy) = policy {
+            self.policy.store(Arc::new(policy));
         }
-        let mut policy = Policy::clone(&self.policy.load());
-        for key in gone {
-            take_out(&mut policy, &key);
-            read.remove(&key);
-        }
-        for stored in changed {
-            // An object that cannot be read must not go on granting what it granted before.
-            take_out(&mut policy, &stored.key);
-            put_in(&mut policy, &stored);
-            read.insert(stored.key.clone(), stored.modified);
-        }
-        self.policy.store(Arc::new(policy));
+        *read = view.head();
     }
 }
 
-/// The objects that were not read in this revision, and the keys of those that are no more.
-fn differences(view: &View, read: &BTreeMap<Arc<str>, Revision>) -> (Vec<Arc<Stored>>, Vec<Arc<str>>) {
-    let scope = Scope::prefix(PREFIX);
-    let new = |stored: &&Arc<Stored>| read.get(&stored.key) != Some(&stored.modified);
-    let changed = view.scan(&scope).filter(new).cloned().collect();
-    let gone = read.keys().filter(|key| view.get(key).is_none()).cloned().collect();
-    (changed, gone)
+/// The policy of all objects.
+fn whole(view: &View) -> Policy {
+    let mut policy = Policy::default();
+    view.scan(&Scope::prefix(PREFIX)).for_each(|stored| put_in(&mut policy, stored));
+    policy
+}
+
+/// The policy after these objects changed.
+fn with(policy: &Policy, view: &View, changed: &BTreeSet<Arc<str>>) -> Policy {
+    let mut policy = policy.clone();
+    for key in changed {
+        // An object that cannot be read must not go on granting what it granted before.
+        take_out(&mut policy, key);
+        if let Some(stored) = view.get(key) {
+            put_in(&mut policy, stored);
+        }
+    }
+    policy
 }
 
 fn put_in(policy: &mut Policy, stored: &Stored) {
@@ -99,5 +103,49 @@ impl Server {
         if written.group == GROUP {
             self.policy.refresh(&*self.store);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::SystemClock;
+
+    use super::*;
+    use crate::store::{Expect, MemoryStore, Options, Write};
+
+    fn role(number: usize, verb: &str) -> Write {
+        let (kind, place) = match number % 2 {
+            0 => ("Role", "roles"),
+            _ => ("RoleBinding", "rolebindings"),
+        };
+        let object = json!({
+            "kind": kind, "metadata": {"namespace": "n", "name": format!("o{number}")},
+            "rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}],
+            "roleRef": {"kind": "Role", "name": verb}, "subjects": [{"kind": "User", "name": verb}],
+        });
+        Write::put(format!("{PREFIX}{place}/n/o{number}"), object.to_string(), Expect::Anything)
+    }
+
+    /// Whatever changed, however many times, between two looks, and whether or not history reaches back to the last one.
+    #[tokio::test]
+    async fn a_policy_of_changes_is_that_of_all_objects() {
+        let store = MemoryStore::new(Options::default(), Arc::new(SystemClock));
+        let current = Current::of(&store);
+        for step in 0..60 {
+            let gone = Write::delete(format!("{PREFIX}roles/n/o{}", step % 8), Expect::Anything);
+            let other = Write::put("/registry/pods/n/p", "{}", Expect::Anything);
+            let unreadable = Write::put(format!("{PREFIX}roles/n/o4"), "no object", Expect::Anything);
+            let writes = [role(step % 7, "get"), role(step % 5, "list"), gone, other, unreadable];
+            for write in writes.into_iter().skip(step % 4) {
+                store.write(vec![write]).await.unwrap();
+            }
+            if step % 9 == 0 {
+                store.compact(store.view().head()).await.unwrap();
+            }
+            current.refresh(&store);
+            let (changed, all) = (current.policy.load(), whole(&store.view()));
+            assert_eq!(format!("{changed:?}"), format!("{all:?}"), "step {step}");
+        }
+        assert!(format!("{:?}", current.policy.load()).contains("list"));
     }
 }

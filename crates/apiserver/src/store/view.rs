@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -112,6 +113,12 @@ impl View {
     pub(super) fn since(&self, after: Revision) -> Option<impl DoubleEndedIterator<Item = &Arc<Event>>> {
         let skipped = usize::try_from(after.0 - self.recent_after.0).ok()?;
         Some(self.recent.focus().narrow(skipped.min(self.recent.len())..).into_iter())
+    }
+
+    /// The keys of a scope that changed above `after`; none if some of those changes are not recent enough.
+    pub(crate) fn changed_since(&self, after: Revision, scope: &Scope) -> Option<BTreeSet<Arc<str>>> {
+        let changed = self.since(after)?.filter(|event| scope.contains(&event.key));
+        Some(changed.map(|event| event.key.clone()).collect())
     }
 
     pub(super) fn recent(&self) -> &Vector<Arc<Event>> {

@@ -1,7 +1,9 @@
 //! All roles and bindings, found by who asks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use imbl::OrdMap;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,18 +30,21 @@ pub enum Error {
 }
 
 /// Roles and bindings. Those of the cluster are in the namespace without a name.
+///
+/// A clone shares what does not change: the next policy costs little, however many roles there are, and every machine of a
+/// fleet has one of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    roles: BTreeMap<(String, String), Vec<PolicyRule>>,
-    cluster_roles: BTreeMap<String, ClusterRole>,
-    bindings: BTreeMap<String, Bindings>,
+    roles: OrdMap<(String, String), Arc<Vec<PolicyRule>>>,
+    cluster_roles: Arc<BTreeMap<String, ClusterRole>>,
+    bindings: OrdMap<String, Bindings>,
 }
 
 /// The bindings of a namespace, so that a request looks only at those of its user: there can be thousands.
 #[derive(Clone, Debug, Default)]
 struct Bindings {
-    by_name: BTreeMap<String, Binding>,
-    by_holder: BTreeMap<Holder, BTreeSet<String>>,
+    by_name: OrdMap<String, Arc<Binding>>,
+    by_holder: OrdMap<Holder, Arc<BTreeSet<String>>>,
 }
 
 /// A subject as requests show it; a service account is a user by then.
@@ -84,11 +89,11 @@ impl Policy {
         match kind {
             "Role" => {
                 let role = ClusterRole::from_object(object).map_err(malformed)?;
-                self.roles.insert((namespace.into(), name.into()), role.rules);
+                self.roles.insert((namespace.into(), name.into()), role.rules.into());
             }
             "ClusterRole" => {
                 let role = ClusterRole::from_object(object).map_err(malformed)?;
-                self.cluster_roles.insert(name.into(), role);
+                Arc::make_mut(&mut self.cluster_roles).insert(name.into(), role);
             }
             _ => {
                 let binding = Binding::deserialize(object).map_err(malformed)?;
@@ -104,7 +109,7 @@ impl Policy {
         let (kind, namespace, name) = identity(object)?;
         match kind {
             "Role" => drop(self.roles.remove(&(namespace.into(), name.into()))),
-            "ClusterRole" => drop(self.cluster_roles.remove(name)),
+            "ClusterRole" => drop(Arc::make_mut(&mut self.cluster_roles).remove(name)),
             _ => self.remove_binding(namespace, name),
         }
         Ok(())
@@ -129,7 +134,7 @@ impl Policy {
         match role.kind.as_str() {
             "Role" => {
                 let rules = self.roles.get(&(namespace.to_owned(), role.name.clone()));
-                rules.map(Vec::as_slice).ok_or_else(|| missing("role"))
+                rules.map(|rules| rules.as_slice()).ok_or_else(|| missing("role"))
             }
             "ClusterRole" => {
                 let found = self.cluster_roles.get(&role.name);
@@ -157,8 +162,8 @@ impl Policy {
         let mut grants = Vec::new();
         for wanted in BTreeSet::from(["", namespace]) {
             let Some((namespace, bindings)) = self.bindings.get_key_value(wanted) else { continue };
-            let names: BTreeSet<&String> =
-                holders.iter().filter_map(|holder| bindings.by_holder.get(holder)).flatten().collect();
+            let held = holders.iter().filter_map(|holder| bindings.by_holder.get(holder));
+            let names: BTreeSet<&String> = held.flat_map(|names| names.iter()).collect();
             grants.extend(names.into_iter().filter_map(|name| {
                 let binding = bindings.by_name.get(name)?;
                 let rules = self.rules_of(&binding.role_ref, namespace);
@@ -190,15 +195,16 @@ impl Grant<'_> {
 impl Bindings {
     fn put(&mut self, namespace: &str, name: &str, binding: Binding) {
         for holder in binding.subjects.iter().filter_map(|subject| holder_of(subject, namespace)) {
-            self.by_holder.entry(holder).or_default().insert(name.into());
+            Arc::make_mut(self.by_holder.entry(holder).or_default()).insert(name.into());
         }
-        self.by_name.insert(name.into(), binding);
+        self.by_name.insert(name.into(), binding.into());
     }
 
     fn remove(&mut self, namespace: &str, name: &str) {
         let Some(binding) = self.by_name.remove(name) else { return };
         for holder in binding.subjects.iter().filter_map(|subject| holder_of(subject, namespace)) {
             if let Some(names) = self.by_holder.get_mut(&holder) {
+                let names = Arc::make_mut(names);
                 names.remove(name);
                 if names.is_empty() {
                     self.by_holder.remove(&holder);
