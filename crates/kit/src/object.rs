@@ -137,8 +137,8 @@ struct Open {
 /// How many objects of the process are open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// More open objects than this, and caches fold those first that were not asked for anything lately: 20 MB or so, however
-/// large the fleet is.
+/// More open objects than this, and caches fold without waiting those that were not asked for anything lately. No hard limit: what
+/// controllers ask for stays open.
 const ENOUGH: usize = 1000;
 
 /// Whether more objects are open than there should be.

@@ -1,7 +1,6 @@
 //! Documents that nobody has looked at for a while, in little room.
 //!
-//! A tree of JSON values takes ten times what its text does, and the text of an object three times what it does when
-//! compressed. Most objects of a fleet at rest are looked at by nobody.
+//! A tree of JSON values takes far more room than its text, and most objects of a fleet at rest are looked at by nobody.
 
 use std::io::Write as _;
 use std::sync::Arc;

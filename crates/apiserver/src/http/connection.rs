@@ -121,8 +121,8 @@ where
         }
         let (front, active) = (front.clone(), Active::begin(&of_requests));
         async move {
-            // On a connection of HTTP/1.1 there is nobody else to hold up. It keeps room for the largest answer it ever made:
-            // what makes one is not in it, but has its own place for as long as that takes.
+            // On a connection of HTTP/1.1 there is nobody else to hold up. What makes the answer is boxed, as the connection
+            // keeps room for this future for as long as it lives.
             let response = match request.version() {
                 Version::HTTP_2 => apart(async move { front.answer(request).await }).await?,
                 _ => front.answer(request).boxed().await,
