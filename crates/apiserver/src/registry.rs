@@ -90,7 +90,7 @@ impl Registry {
 fn defined(stored: &Stored, known: Option<&Arc<Family>>) -> Defined {
     let revision = stored.modified;
     let nothing = Defined { revision, family: None, resources: Vec::new() };
-    let Ok(crd) = serde_json::from_slice::<Value>(&stored.value) else { return nothing };
+    let Ok(crd) = serde_json::from_slice::<Value>(&stored.value()) else { return nothing };
     let Some(family) = Family::read(&crd, revision) else { return nothing };
     let family = match known.filter(|known| known.says_the_same(&family)) {
         Some(known) => known.clone(),

@@ -13,6 +13,7 @@
 //! A transaction of several writes is atomic (all of it is there, or nothing), and its changes take consecutive
 //! revisions; a reader that asks for a revision in its middle sees it half done.
 
+mod content;
 mod core;
 mod draft;
 mod error;

@@ -57,10 +57,8 @@ pub use kit::index::entries;
 
 use context::Context;
 
-/// How many objects of a kind are looked at at a time.
-const AT_A_TIME: usize = 50;
-/// Machines are many, and most of the time somebody else is waited for.
-const MACHINES_AT_A_TIME: usize = 100;
+/// Machines are many, and looks at some of them ask their own clusters.
+const MACHINES_AT_A_TIME: usize = 32;
 
 /// Runs all controllers until the future is dropped. `clusters` is the way to the clusters, if it is one that follows
 /// them; it has to be the one in `parts` then.
@@ -76,20 +74,28 @@ pub async fn run(parts: Parts, clusters: Option<Arc<ClusterCache>>) {
         kit::runner::run(
             Arc::new(cluster::Clusters::new(context.clone())),
             queues.clusters.clone(),
-            AT_A_TIME
+            kit::runner::AT_A_TIME
         ),
         kit::runner::run(
             Arc::new(machine::Machines(context.clone())),
             queues.machines.clone(),
             MACHINES_AT_A_TIME
         ),
-        kit::runner::run(Arc::new(set::Sets::new(context.clone())), queues.sets.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(set::Sets::new(context.clone())),
+            queues.sets.clone(),
+            kit::runner::AT_A_TIME
+        ),
         kit::runner::run(
             Arc::new(deployment::Deployments::new(context.clone())),
             queues.deployments.clone(),
-            AT_A_TIME
+            kit::runner::AT_A_TIME
         ),
-        kit::runner::run(Arc::new(check::Checks(context.clone())), queues.checks.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(check::Checks(context.clone())),
+            queues.checks.clone(),
+            kit::runner::AT_A_TIME
+        ),
     );
 }
 

@@ -24,9 +24,6 @@ use gather::Seen;
 pub use crate::error::Error;
 pub use context::Installers;
 
-/// How many objects are looked at at a time.
-const AT_A_TIME: usize = 100;
-
 /// Runs the controllers of RKEBootstraps and of the tokens that servers introduce themselves with until the future is
 /// dropped.
 pub async fn run(parts: Parts, installers: Installers) {
@@ -42,8 +39,16 @@ pub async fn run(parts: Parts, installers: Installers) {
         std::future::pending::<()>().await;
     };
     tokio::join!(
-        kit::runner::run(Arc::new(Bootstraps(context.clone())), context.queue.clone(), AT_A_TIME),
-        kit::runner::run(Arc::new(token::Tokens(context.clone())), context.tokens.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(Bootstraps(context.clone())),
+            context.queue.clone(),
+            kit::runner::AT_A_TIME
+        ),
+        kit::runner::run(
+            Arc::new(token::Tokens(context.clone())),
+            context.tokens.clone(),
+            kit::runner::AT_A_TIME
+        ),
         scripts,
     );
 }

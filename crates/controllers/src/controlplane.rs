@@ -47,10 +47,8 @@ pub use waits::{Waits, WaitsCollector};
 use crate::Parts;
 use context::Context;
 
-/// How many control planes are looked at at a time.
-const AT_A_TIME: usize = 20;
-/// Plan Secrets and Machines are many; most looks find nothing to do.
-const MACHINES_AT_A_TIME: usize = 50;
+/// Nodes are drained by their own clusters, some of which are slow to answer.
+const DRAINS_AT_A_TIME: usize = 50;
 /// The image of the cluster's agent, unless the server's settings name one.
 const AGENT_IMAGE: &str = concat!("herdsman/cluster-agent:v", env!("CARGO_PKG_VERSION"));
 
@@ -90,18 +88,22 @@ pub async fn run(parts: Parts, settings: Settings) {
         kit::runner::run(
             Arc::new(reconcile::ControlPlanes(context.clone())),
             queues.control_planes.clone(),
-            AT_A_TIME
+            kit::runner::AT_A_TIME
         ),
-        kit::runner::run(Arc::new(plans::Plans(context.clone())), queues.plans.clone(), MACHINES_AT_A_TIME),
+        kit::runner::run(
+            Arc::new(plans::Plans(context.clone())),
+            queues.plans.clone(),
+            kit::runner::AT_A_TIME
+        ),
         kit::runner::run(
             Arc::new(drain::Drains::new(context.clone())),
             queues.drains.clone(),
-            MACHINES_AT_A_TIME
+            DRAINS_AT_A_TIME
         ),
         kit::runner::run(
             Arc::new(lookup::Lookups(context.clone())),
             queues.lookups.clone(),
-            MACHINES_AT_A_TIME
+            kit::runner::AT_A_TIME
         ),
     );
 }

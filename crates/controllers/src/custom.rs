@@ -14,16 +14,21 @@ use context::Context;
 
 pub use crate::error::Error;
 
-/// How many objects are looked at at a time.
-const AT_A_TIME: usize = 50;
-
 /// Runs the controllers of requests and of CustomMachines until the future is dropped.
 pub async fn run(parts: Parts) {
     let context = Context::new(parts);
     context.ready().await;
     context::connect(&context);
     tokio::join!(
-        kit::runner::run(Arc::new(request::Requests(context.clone())), context.requests.clone(), AT_A_TIME),
-        kit::runner::run(Arc::new(host::Hosts(context.clone())), context.hosts.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(request::Requests(context.clone())),
+            context.requests.clone(),
+            kit::runner::AT_A_TIME
+        ),
+        kit::runner::run(
+            Arc::new(host::Hosts(context.clone())),
+            context.hosts.clone(),
+            kit::runner::AT_A_TIME
+        ),
     );
 }

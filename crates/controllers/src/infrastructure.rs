@@ -18,9 +18,6 @@ use crate::waits::Told;
 
 /// Under which name this group writes.
 const MANAGER: &str = "herdsman-infrastructure";
-/// How many objects are looked at at a time.
-const AT_A_TIME: usize = 50;
-
 struct Context {
     objects: Objects,
     events: Events,
@@ -50,7 +47,12 @@ pub async fn run(parts: Parts) {
         // All three bear the cluster's name.
         listen(cache, "infrastructure", &context, |context, change| context.queue.add(change.object().key()));
     }
-    kit::runner::run(Arc::new(Infrastructures(context.clone())), context.queue.clone(), AT_A_TIME).await;
+    kit::runner::run(
+        Arc::new(Infrastructures(context.clone())),
+        context.queue.clone(),
+        kit::runner::AT_A_TIME,
+    )
+    .await;
 }
 
 /// Looks after RKEClusters.

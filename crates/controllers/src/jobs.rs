@@ -32,9 +32,6 @@ use decide::Step;
 /// What `spec.managedBy` says of Jobs that we run on a Kubernetes that would run them itself.
 pub const MANAGED_BY: &str = "herdsman.io/local";
 
-/// How many Jobs are looked at at a time; how many run is not limited by this.
-const AT_A_TIME: usize = 50;
-
 /// Where and with what Jobs are run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -78,7 +75,7 @@ pub async fn run(parts: Parts, settings: Settings) {
             }
         }
     };
-    tokio::join!(kit::runner::run(Arc::new(jobs), queue, AT_A_TIME), attempts);
+    tokio::join!(kit::runner::run(Arc::new(jobs), queue, kit::runner::AT_A_TIME), attempts);
 }
 
 struct Jobs(Arc<Context>);

@@ -24,8 +24,6 @@ pub use context::Error;
 use context::{Context, Watched};
 use gather::Facts;
 
-/// How many machines of a kind are looked at at a time.
-const AT_A_TIME: usize = 100;
 /// Under which name waits are counted.
 const GROUP: &str = "machine";
 
@@ -72,7 +70,7 @@ pub async fn run(parts: Parts, settings: Settings) {
     while let Some(kind) = kinds.recv().await {
         let queue = kind.queue.clone();
         let machines = Machines { context: context.clone(), kind };
-        running.spawn(kit::runner::run(Arc::new(machines), queue, AT_A_TIME));
+        running.spawn(kit::runner::run(Arc::new(machines), queue, kit::runner::AT_A_TIME));
     }
 }
 

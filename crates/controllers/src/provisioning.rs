@@ -27,9 +27,6 @@ use gather::Seen;
 
 pub use crate::error::Error;
 
-/// How many clusters are looked at at a time.
-const AT_A_TIME: usize = 50;
-
 /// How often a cluster is looked at whose silence means something: nobody tells of what does not happen.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -50,8 +47,16 @@ pub async fn run(parts: Parts) {
         std::future::pending::<()>().await;
     };
     tokio::join!(
-        kit::runner::run(Arc::new(Clusters(context.clone())), context.clusters.clone(), AT_A_TIME),
-        kit::runner::run(Arc::new(registration::Tokens(context.clone())), context.tokens.clone(), AT_A_TIME),
+        kit::runner::run(
+            Arc::new(Clusters(context.clone())),
+            context.clusters.clone(),
+            kit::runner::AT_A_TIME
+        ),
+        kit::runner::run(
+            Arc::new(registration::Tokens(context.clone())),
+            context.tokens.clone(),
+            kit::runner::AT_A_TIME
+        ),
         commands,
     );
 }

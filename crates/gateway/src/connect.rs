@@ -233,8 +233,7 @@ impl Registrar {
 
     /// The cluster that a management cluster stands for.
     fn cluster(&self, management: &str) -> Result<Arc<Object>, Refusal> {
-        let of_management = |cluster: &Arc<Object>| cluster.document()["status"]["clusterName"] == management;
-        let found = self.clusters.all().into_iter().find(of_management);
+        let found = self.clusters.filed(&kit::index::managed_as(management)).into_iter().next();
         found.ok_or_else(|| Refusal::NoCluster(management.into()))
     }
 

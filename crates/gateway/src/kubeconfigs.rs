@@ -40,8 +40,7 @@ impl Kubeconfigs {
 
     /// The token of a cluster's kubeconfig.
     fn kept(&self, id: &str) -> Option<String> {
-        let clusters = self.clusters.all();
-        let cluster = clusters.iter().find(|one| one.document()["status"]["clusterName"] == id)?;
+        let cluster = self.clusters.filed(&kit::index::managed_as(id)).into_iter().next()?;
         let key = Key::new(cluster.namespace(), &kubeconfig_secret(cluster.name()));
         let secret = self.secrets.get(&key)?;
         let value = STANDARD.decode(secret.document()["data"][keys::TOKEN].as_str()?).ok()?;

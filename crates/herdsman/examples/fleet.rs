@@ -21,10 +21,12 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "fleet-default";
 const VERSION: &str = "v1.34.2+k3s1";
-/// Between two looks at everything.
+/// Between two looks at everything, at least.
 const LOOK: Duration = Duration::from_secs(2);
-/// No progress for so long is a failure.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// A look at everything costs the server, too: so many times what it took passes until the next.
+const LOOK_SHARE: u32 = 10;
+/// No progress for so long is a failure. Many clusters come up side by side, and the first is ready late.
+const PATIENCE: Duration = Duration::from_secs(1800);
 /// What came late of making the clusters is over after so long; then rest is measured for as long.
 const REST: Duration = Duration::from_secs(60);
 
@@ -257,18 +259,21 @@ impl Fleet {
         let wanted = (self.clusters, self.clusters * self.machines);
         let mut last = (0, 0);
         let mut moved = SystemClock.monotonic();
+        let mut pause = LOOK;
         while last != wanted {
             ensure!(
                 SystemClock.monotonic().since(moved) < PATIENCE,
                 "nothing moves any more: {last:?} of {wanted:?}"
             );
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(pause).await;
+            let looked = SystemClock.monotonic();
             let ready = |object: &&DynamicObject| object.data["status"]["ready"] == true;
             let runs = |object: &&DynamicObject| object.data["status"]["phase"] == "Running";
             let found = (
                 clusters.list(&ListParams::default()).await?.items.iter().filter(ready).count(),
                 machines.list(&ListParams::default()).await?.items.iter().filter(runs).count(),
             );
+            pause = LOOK.max(SystemClock.monotonic().since(looked) * LOOK_SHARE);
             if found != last {
                 (last, moved) = (found, SystemClock.monotonic());
                 eprintln!(

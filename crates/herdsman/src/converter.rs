@@ -41,7 +41,7 @@ impl ApiVersions for OurKinds {
         let definitions = view.scan(&all);
         let definitions = definitions.filter(|stored| stored.key.ends_with(&format!(".{group}")));
         let mut definitions =
-            definitions.filter_map(|stored| serde_json::from_slice::<Value>(&stored.value).ok());
+            definitions.filter_map(|stored| serde_json::from_slice::<Value>(&stored.value()).ok());
         let found = definitions.find(|definition| {
             definition["spec"]["group"] == group && definition["spec"]["names"]["kind"] == kind
         });

@@ -5,6 +5,8 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use packing::Packer;
+
 use crate::object::{Key, KindId, Object};
 use crate::waiters::{Event, Waiters};
 
@@ -240,7 +242,7 @@ impl Cache {
 
     /// Folds those of the next `most` objects after `from` that nobody has looked at since it last came by. Gives where to
     /// go on; none at the end.
-    pub(crate) fn fold(&self, from: Option<&Key>, most: usize) -> Option<Key> {
+    pub(crate) fn fold(&self, from: Option<&Key>, most: usize, packer: &mut Packer) -> Option<Key> {
         let after = from.map_or(Bound::Unbounded, Bound::Excluded);
         let next: Vec<Arc<Object>> = self
             .read()
@@ -250,7 +252,7 @@ impl Cache {
             .map(|(_, one)| one.clone())
             .collect();
         for object in &next {
-            let Some(folded) = object.fold() else { continue };
+            let Some(folded) = object.fold(packer) else { continue };
             // Nothing is new: listeners need not know. If it changed meanwhile the newer one stays.
             if let Some(place) = self.write().objects.get_mut(&object.key())
                 && Arc::ptr_eq(place, object)
@@ -437,11 +439,12 @@ mod tests {
         }
         let count = told.clone();
         cache.listen("test", || Arc::new(move |_| *count.lock().unwrap() += 1));
-        let round = || {
-            let two = cache.fold(None, 2);
+        let mut packer = Packer::default();
+        let mut round = || {
+            let two = cache.fold(None, 2, &mut packer);
             assert_eq!(two, Some(Key::new("n", "b")));
-            assert_eq!(cache.fold(two.as_ref(), 2), Some(Key::new("n", "c")));
-            assert_eq!(cache.fold(Some(&Key::new("n", "c")), 2), None);
+            assert_eq!(cache.fold(two.as_ref(), 2, &mut packer), Some(Key::new("n", "c")));
+            assert_eq!(cache.fold(Some(&Key::new("n", "c")), 2, &mut packer), None);
         };
         let before = cache.all();
         round();

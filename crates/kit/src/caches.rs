@@ -9,6 +9,7 @@ use futures_util::{Stream, StreamExt as _};
 use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
+use packing::Packer;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -192,13 +193,14 @@ struct Broom {
     /// How far it is.
     at: Option<Key>,
     steps: Interval,
+    packer: Packer,
 }
 
 impl Broom {
     fn new() -> Self {
         let mut steps = tokio::time::interval(IDLE / STEPS);
         steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Broom { at: None, steps }
+        Broom { at: None, steps, packer: Packer::default() }
     }
 
     async fn due(&mut self) {
@@ -208,7 +210,7 @@ impl Broom {
     /// Something came: something else may have to go.
     fn make_room(&mut self, cache: &Cache) {
         if too_many_open() {
-            self.at = cache.fold(self.at.as_ref(), FOR_EACH);
+            self.at = cache.fold(self.at.as_ref(), FOR_EACH, &mut self.packer);
         }
     }
 
@@ -216,8 +218,9 @@ impl Broom {
         let steps = if too_many_open() { 1 } else { STEPS as usize };
         let share = cache.len().div_ceil(steps);
         for _ in 0..share.div_ceil(AT_ONCE) {
-            self.at = cache.fold(self.at.as_ref(), AT_ONCE);
+            self.at = cache.fold(self.at.as_ref(), AT_ONCE, &mut self.packer);
             if self.at.is_none() {
+                self.packer.forget_unused();
                 return;
             }
             tokio::task::yield_now().await;

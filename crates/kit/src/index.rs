@@ -59,6 +59,11 @@ pub fn made_from(namespace: &str, name: &str) -> String {
     format!("made from {namespace}/{name}")
 }
 
+/// The entry of the cluster that a management cluster stands for, and of its control plane.
+pub fn managed_as(management: &str) -> String {
+    format!("managed as {management}")
+}
+
 /// Files an object of any kind.
 pub fn entries(object: &Object) -> Vec<String> {
     let document = object.document();
@@ -74,6 +79,8 @@ pub fn entries(object: &Object) -> Vec<String> {
         }
     }
     entries.extend(text(&document["spec"]["providerID"]).map(|id| provider_id(&id)));
+    let management = [&document["status"]["clusterName"], &document["spec"]["managementClusterName"]];
+    entries.extend(management.into_iter().filter_map(text).map(|name| managed_as(&name)));
     for pointer in REFERENCES {
         let Some(found) = document.pointer(pointer) else { continue };
         let part = |field: &str| text(&found[field]);

@@ -27,7 +27,6 @@ pub mod lease;
 pub mod metrics;
 pub mod object;
 pub mod owners;
-mod packed;
 pub mod queue;
 pub mod runner;
 pub mod subject;

@@ -8,10 +8,9 @@ use std::sync::{Arc, OnceLock};
 use api::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::core::{ApiResource, DynamicObject};
+use packing::{Packed, Packer};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-use crate::packed::Packed;
 
 /// A kind in one version, as URLs and objects have it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,12 +196,13 @@ impl Object {
     }
 
     /// The same in little room, if it is open and nobody has asked it for anything since this was last called.
-    pub(crate) fn fold(&self) -> Option<Object> {
+    pub(crate) fn fold(&self, packer: &mut Packer) -> Option<Object> {
         let open = self.open.get()?;
         if self.asked.swap(false, Ordering::Relaxed) {
             return None;
         }
-        let packed = self.folded.clone().or_else(|| Packed::new(&open.document))?;
+        let pack = || Some(packer.pack("", &serde_json::to_vec(&open.document).ok()?));
+        let packed = self.folded.clone().or_else(pack)?;
         let (head, open) = (self.head.clone(), OnceLock::new());
         Some(Object { head, folded: Some(packed), open, asked: false.into() })
     }
@@ -212,8 +212,9 @@ impl Object {
             self.asked.store(true, Ordering::Relaxed);
         }
         self.open.get_or_init(|| {
-            let document = self.folded.as_ref().map(Packed::document).unwrap_or_default();
-            Open::new(document).expect("it was open before it was folded")
+            let text = self.folded.as_ref().map(Packed::open).unwrap_or_default();
+            let open = serde_json::from_slice(&text).and_then(Open::new);
+            open.expect("it was open before it was folded")
         })
     }
 
@@ -348,9 +349,40 @@ pub fn written_by<'a>(document: &'a Value, manager: &str, part: &str) -> Vec<&'a
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+
+    fn documents() -> impl Strategy<Value = Value> {
+        let leaves = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            ".*".prop_map(Value::from),
+        ];
+        leaves.prop_recursive(4, 32, 5, |inner| {
+            let list = prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from);
+            let map = prop::collection::btree_map(".*", inner, 0..5);
+            prop_oneof![list, map.prop_map(|map| Value::Object(map.into_iter().collect()))]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn folding_loses_nothing(spec in prop::collection::vec(documents(), 1..6)) {
+            let mut packer = Packer::default();
+            for spec in spec {
+                let document = json!({"metadata": {"name": "x"}, "spec": spec});
+                let object = Object::from_document(document.clone()).unwrap();
+                prop_assert!(object.fold(&mut packer).is_none(), "it was just made");
+                let folded = object.fold(&mut packer).unwrap();
+                prop_assert!(!folded.is_open());
+                prop_assert_eq!(folded.document(), &document);
+            }
+        }
+    }
 
     #[test]
     fn only_our_own_marks_are_kept() {

@@ -43,6 +43,8 @@ type Due = (Duration, u64);
 struct Entry {
     due: Option<Due>,
     running: bool,
+    /// Given to somebody who has not looked yet: what happens until then is seen by that look.
+    waiting: bool,
     /// When it is to be looked at after the look that is running.
     next: Option<Duration>,
     started: Option<Duration>,
@@ -104,6 +106,9 @@ impl Queue {
         let mut inner = self.lock();
         let entry = inner.entries.entry(key.clone()).or_default();
         let at = (now + wait).max(self.earliest(entry));
+        if entry.waiting && wait.is_zero() {
+            return;
+        }
         if entry.running {
             entry.next = Some(entry.next.map_or(at, |next| next.min(at)));
             return;
@@ -143,12 +148,22 @@ impl Queue {
         }
     }
 
+    /// Whoever was given the object looks at it now: what happened until here needs no further look.
+    pub fn begin(&self, key: &Key) {
+        let now = self.now();
+        let mut inner = self.lock();
+        let Some(entry) = inner.entries.get_mut(key).filter(|entry| entry.waiting) else { return };
+        entry.waiting = false;
+        entry.made_up += now.saturating_sub(entry.started.unwrap_or(now));
+        entry.started = Some(now);
+    }
+
     /// A look at an object has ended.
     pub fn done(&self, key: Key, ended: Ended) {
         let now = self.now();
         let mut inner = self.lock();
         let Some(entry) = inner.entries.get_mut(&key) else { return };
-        entry.running = false;
+        (entry.running, entry.waiting) = (false, false);
         entry.failures = if ended == Ended::Badly { entry.failures + 1 } else { 0 };
         let earliest = self.earliest(entry);
         let own = match ended {
@@ -185,7 +200,7 @@ impl Queue {
         inner.due.remove(&due);
         if let Some(entry) = inner.entries.get_mut(&key) {
             entry.due = None;
-            entry.running = true;
+            (entry.running, entry.waiting) = (true, true);
             entry.started = Some(now);
             entry.made_up = entry.made_up.max(now) + self.pace.interval;
         }
@@ -249,10 +264,30 @@ mod tests {
         queue.add(key("b"));
         assert_eq!(queue.next().await, key("a"));
         assert_eq!(queue.next().await, key("b"));
+        queue.begin(&key("a"));
         queue.add(key("a"));
         queue.done(key("a"), Ended::Well);
         assert_eq!(queue.next().await, key("a"));
         assert_eq!(clock.now().as_second(), 1, "not before its interval is over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_happens_before_a_look_begins_is_seen_by_it() {
+        let (clock, queue) = queue();
+        queue.add(key("a"));
+        assert_eq!(queue.next().await, key("a"));
+        queue.add(key("a"));
+        queue.add_after(key("a"), Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        queue.begin(&key("a"));
+        queue.done(key("a"), Ended::Well);
+        assert_eq!(queue.next().await, key("a"));
+        assert_eq!(clock.now().as_second(), 60, "for the one who asked for later");
+        queue.begin(&key("a"));
+        queue.add(key("a"));
+        queue.done(key("a"), Ended::Well);
+        assert_eq!(queue.next().await, key("a"));
+        assert_eq!(clock.now().as_second(), 61);
     }
 
     #[tokio::test(start_paused = true)]
@@ -279,6 +314,7 @@ mod tests {
         let (_, queue) = queue();
         queue.add(key("a"));
         assert_eq!(queue.next().await, key("a"));
+        queue.begin(&key("a"));
         queue.add(key("a"));
         let second = tokio::time::timeout(Duration::from_secs(60), queue.next()).await;
         assert!(second.is_err());

@@ -50,6 +50,10 @@ pub trait Controller: Send + Sync + 'static {
     type Error: std::error::Error + Send + 'static;
 }
 
+/// How many objects a controller looks at at a time, if nothing speaks for another number. Looks that wait see what is newer, and several
+/// reasons for one look become one.
+pub const AT_A_TIME: usize = 16;
+
 /// Runs a controller until the future is dropped: at most `most` objects at a time, each by one at a time.
 pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usize) {
     metrics::shared().begun(controller.name(), &queue);
@@ -71,6 +75,7 @@ pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usi
                 expectation.wait().await;
             }
             let Ok(_slot) = slots.acquire().await else { return };
+            queue.begin(&key);
             let turn = Turn::default();
             // Whatever happens, the object is looked at again: even a panic ends one look, not all.
             let mut look = Look { queue: &queue, key: &key, ended: Ended::Badly };

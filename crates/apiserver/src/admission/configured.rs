@@ -161,7 +161,7 @@ impl Entry {
     }
 
     fn parse(plural: &str, stored: &Stored) -> Result<Self, serde_json::Error> {
-        let object: Value = serde_json::from_slice(&stored.value)?;
+        let object: Value = serde_json::from_slice(&stored.value())?;
         Ok(match plural {
             "mutatingwebhookconfigurations" => Entry::Mutating(webhooks(&object)?),
             "validatingwebhookconfigurations" => Entry::Validating(webhooks(&object)?),

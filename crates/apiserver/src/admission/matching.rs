@@ -104,7 +104,7 @@ impl Asking<'_> {
     pub(super) fn namespace_object(&self, name: &str) -> Result<Value, Status> {
         let stored = self.view.get(&format!("/registry/core/namespaces/{name}"));
         let stored = stored.ok_or_else(|| Status::not_found(&GroupResource::new("", "namespaces"), name))?;
-        serde_json::from_slice(&stored.value).map_err(Status::internal)
+        serde_json::from_slice(&stored.value()).map_err(Status::internal)
     }
 
     /// Whether the object is one of those, as it was or as it will be.

@@ -146,7 +146,7 @@ impl Auth {
         let view = self.server.store().view();
         let stored = view.get(&format!("/registry/core/{plural}/{place}"));
         let stored = stored.ok_or_else(|| Status::not_found(&GroupResource::new("", plural), name))?;
-        serde_json::from_slice(&stored.value).map_err(Status::internal)
+        serde_json::from_slice(&stored.value()).map_err(Status::internal)
     }
 }
 

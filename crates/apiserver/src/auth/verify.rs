@@ -228,7 +228,7 @@ impl Auth {
         let place = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
         let view = self.server.store().view();
         let stored = view.get(&format!("/registry/core/{plural}/{place}"))?;
-        serde_json::from_slice(&stored.value).ok()
+        serde_json::from_slice(&stored.value()).ok()
     }
 }
 

@@ -57,7 +57,7 @@ async fn gather(client: &Client) -> Result<(), Status> {
     let (mut roles, mut versions): (BTreeMap<String, ClusterRole>, BTreeMap<String, Revision>) =
         (BTreeMap::new(), BTreeMap::new());
     for stored in view.scan(&Scope::prefix(format!("/registry/{GROUP}/clusterroles/"))) {
-        let object = serde_json::from_slice::<Value>(&stored.value);
+        let object = serde_json::from_slice::<Value>(&stored.value());
         let role = object.and_then(|object| ClusterRole::from_object(&object));
         let (Ok(role), Some(place)) = (role, Place::of(&stored.key)) else { continue };
         roles.insert(place.name.into(), role);

@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use kubeapi::Status;
 use tokio::sync::watch;
+use tokio::task::coop::unconstrained;
 
 use super::place::Place;
 use super::queue::{End, Item, Queue};
@@ -15,6 +16,10 @@ use crate::store::{Error, Event, Revision, Scope, Store, View};
 
 /// How long to wait before the store is asked again that could not be read.
 const STORE_WAIT: Duration = Duration::from_secs(1);
+
+/// Changes that are learned before work that goes on gets a turn, and then everybody else in the process: where much changes there are always
+/// more of them.
+const AT_ONCE: usize = 256;
 
 /// A piece of work on an item.
 pub(super) type Work = Pin<Box<dyn Future<Output = Result<After, Status>> + Send>>;
@@ -115,13 +120,22 @@ impl Engine {
                 Ok(changes) => changes,
                 Err(error) => return error,
             };
+            let mut learned = 0;
             resume = loop {
                 self.start_work();
+                if learned >= AT_ONCE {
+                    learned = 0;
+                    self.go_on();
+                    tokio::task::yield_now().await;
+                }
                 self.tell(changes.progress());
                 tokio::select! {
                     biased;
-                    change = changes.next() => match change {
-                        Ok(event) => self.note(&event),
+                    change = unconstrained(changes.next()) => match change {
+                        Ok(event) => {
+                            learned += 1;
+                            self.note(&event);
+                        }
                         Err(Error::Lagged { resume }) => break resume,
                         Err(error) => return error,
                     },
@@ -141,6 +155,16 @@ impl Engine {
         for lane in &mut self.lanes {
             let items = lane.controller.note(&place, event);
             lane.add(items);
+        }
+    }
+
+    /// Gives all work that goes on a turn.
+    fn go_on(&mut self) {
+        while let Some(Some((lane, item, result))) = self.working.next().now_or_never() {
+            self.finish(lane, item, result);
+        }
+        while let Some(Some((lane, item, ticket))) = self.waiting.next().now_or_never() {
+            self.lanes[lane].queue.wake(item, ticket);
         }
     }
 

@@ -40,7 +40,7 @@ struct Object {
 impl Metadata {
     /// Of a stored object. One that cannot be read has none: it must not stop what concerns the others.
     pub(super) fn of(stored: &Stored) -> Self {
-        match serde_json::from_slice::<Object>(&stored.value) {
+        match serde_json::from_slice::<Object>(&stored.value()) {
             Ok(object) => object.metadata,
             Err(error) => {
                 tracing::error!(key = %stored.key, %error, "a stored object cannot be read");

@@ -153,7 +153,7 @@ impl Emptying<'_> {
             return 0;
         }
         let grace = match resource.group.is_empty() && resource.plural == "pods" {
-            true => there.filter_map(|stored| grace_period(&stored.value)).max().unwrap_or(0),
+            true => there.filter_map(|stored| grace_period(&stored.value())).max().unwrap_or(0),
             false => 0,
         };
         let grace = if self.elapsed >= grace { 0 } else { grace };

@@ -1,5 +1,7 @@
 //! Secrets that hold the token of a ServiceAccount.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -19,7 +21,8 @@ const TOKEN: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
-const WIDTH: usize = 5;
+/// Machines of a large fleet ask for theirs all at once, and each waits for a write.
+const WIDTH: usize = 64;
 
 /// What a token is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +42,41 @@ pub(super) struct Tokens {
     client: Client,
     ca: Arc<str>,
     mint: Mint,
+    /// The token Secrets of each account.
+    secrets: BTreeMap<Account, BTreeSet<Item>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Account {
+    namespace: Box<str>,
+    name: Box<str>,
 }
 
 impl Tokens {
     pub(super) fn new(client: Client, ca: Arc<str>, mint: Mint) -> Self {
-        Tokens { client, ca, mint }
+        Tokens { client, ca, mint, secrets: BTreeMap::new() }
     }
 
-    /// The keys of all token Secrets whose keys start with `prefix`.
-    fn token_secrets(view: &View, prefix: String) -> Vec<Item> {
-        let scope = Scope::prefix(prefix);
-        view.scan(&scope).filter(|stored| is_token(stored)).map(|stored| stored.key.clone()).collect()
+    fn add(&mut self, account: Account, secret: Item) {
+        self.secrets.entry(account).or_default().insert(secret);
+    }
+
+    fn remove(&mut self, account: &Account, secret: &Item) {
+        let Some(secrets) = self.secrets.get_mut(account) else { return };
+        secrets.remove(secret);
+        if secrets.is_empty() {
+            self.secrets.remove(account);
+        }
+    }
+
+    /// A Secret changed. Gives it if it is to hold a token.
+    fn note_secret(&mut self, namespace: &str, event: &Event) -> Option<Item> {
+        if let Some(before) = event.previous.as_ref().and_then(|before| account_in(namespace, before)) {
+            self.remove(&before, &event.key);
+        }
+        let account = event.current.as_ref().and_then(|current| account_in(namespace, current))?;
+        self.add(account, event.key.clone());
+        Some(event.key.clone())
     }
 }
 
@@ -63,15 +90,22 @@ impl Controller for Tokens {
     }
 
     fn begin(&mut self, view: &View) -> Vec<Item> {
-        Tokens::token_secrets(view, "/registry/core/secrets/".to_owned())
+        self.secrets.clear();
+        for stored in view.scan(&Scope::prefix("/registry/core/secrets/")) {
+            let namespace = Place::of(&stored.key).map(|place| place.namespace).unwrap_or_default();
+            if let Some(account) = account_in(namespace, stored) {
+                self.add(account, stored.key.clone());
+            }
+        }
+        self.secrets.values().flatten().cloned().collect()
     }
 
     fn note(&mut self, place: &Place<'_>, event: &Event) -> Vec<Item> {
         match &event.current {
-            Some(secret) if place.is("", "secrets") && is_token(secret) => vec![event.key.clone()],
+            _ if place.is("", "secrets") => self.note_secret(place.namespace, event).into_iter().collect(),
             None if place.is("", "serviceaccounts") => {
-                let view = self.client.server().store().view();
-                Tokens::token_secrets(&view, format!("/registry/core/secrets/{}/", place.namespace))
+                let account = Account { namespace: place.namespace.into(), name: place.name.into() };
+                self.secrets.get(&account).into_iter().flatten().cloned().collect()
             }
             _ => Vec::new(),
         }
@@ -88,15 +122,26 @@ impl Controller for Tokens {
     }
 }
 
-/// Reads no more of a Secret than its type.
-fn is_token(secret: &Stored) -> bool {
+/// The account whose token a Secret is to hold, if it is one for tokens. Reads no more of it than that takes.
+fn account_in(namespace: &str, secret: &Stored) -> Option<Account> {
     #[derive(Deserialize)]
     struct Typed<'a> {
         #[serde(rename = "type", borrow)]
-        kind: Option<std::borrow::Cow<'a, str>>,
+        kind: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        metadata: Metadata<'a>,
     }
-    let typed = serde_json::from_slice::<Typed<'_>>(&secret.value);
-    typed.is_ok_and(|secret| secret.kind.as_deref() == Some(TOKEN))
+    #[derive(Deserialize)]
+    struct Metadata<'a> {
+        #[serde(borrow, default)]
+        annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+    }
+    let value = secret.value();
+    let secret: Typed<'_> = serde_json::from_slice(&value).ok()?;
+    let annotations = secret.metadata.annotations.unwrap_or_default();
+    let name = annotations.get(ACCOUNT_NAME).map(|name| &**name).unwrap_or_default();
+    (secret.kind.as_deref() == Some(TOKEN))
+        .then(|| Account { namespace: namespace.into(), name: name.into() })
 }
 
 async fn sync(client: &Client, ca: &str, mint: &Mint, place: Place<'_>) -> Result<(), Status> {

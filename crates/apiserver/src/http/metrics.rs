@@ -151,7 +151,7 @@ impl Metrics {
     /// The exposition, with what the store has at this moment and how much the audit log has lost.
     pub(super) fn render(&self, view: &View, audit_dropped: u64) -> String {
         self.audit_dropped.inc_by(audit_dropped.saturating_sub(self.audit_dropped.get()));
-        let bytes: usize = view.scan(&Scope::prefix("")).map(|stored| stored.value.len()).sum();
+        let bytes: usize = view.scan(&Scope::prefix("")).map(|stored| stored.length()).sum();
         self.revision.set(view.head().0);
         self.objects.set(signed(view.len() as u64));
         self.object_bytes.set(signed(bytes as u64));

@@ -128,7 +128,7 @@ impl Server {
         }
         let view = self.store.view();
         let stored = view.get(&namespace_key(namespace)).ok_or_else(|| no_namespace(call))?;
-        let object: Value = serde_json::from_slice(&stored.value).map_err(Status::internal)?;
+        let object: Value = serde_json::from_slice(&stored.value()).map_err(Status::internal)?;
         if !meta::is_being_deleted(&object) {
             return Ok(());
         }

@@ -31,7 +31,7 @@ pub(super) fn is_definition(resource: &Resource) -> bool {
 /// Decides about the names, beside the CRDs in `view`.
 pub(super) fn accept(definition: &mut Value, view: &View, now: Timestamp) {
     let scope = Scope::prefix(DEFINITIONS);
-    let others = view.scan(&scope).filter_map(|stored| serde_json::from_slice::<Value>(&stored.value).ok());
+    let others = view.scan(&scope).filter_map(|stored| serde_json::from_slice::<Value>(&stored.value()).ok());
     let others: Vec<Value> = others.collect();
     let acceptance = crd::accept_names(definition, &others);
     let status = &mut definition["status"];

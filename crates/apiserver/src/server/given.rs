@@ -137,8 +137,8 @@ impl Given {
             into.push(b',');
         }
         match self.typed {
-            true => self.head.write(rest, stored.modified, into),
-            false => self.head.write_untyped(rest, stored.modified, into),
+            true => self.head.write(&rest, stored.modified, into),
+            false => self.head.write_untyped(&rest, stored.modified, into),
         }
     }
 

@@ -58,7 +58,7 @@ impl Server {
         let mut taken = Taken::default();
         for stored in self.store.view().scan(&Scope::prefix(SERVICES)) {
             if *stored.key != *own {
-                taken.add(&serde_json::from_slice(&stored.value).map_err(Status::internal)?);
+                taken.add(&serde_json::from_slice(&stored.value()).map_err(Status::internal)?);
             }
         }
         let name = name.to_owned();

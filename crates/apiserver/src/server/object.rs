@@ -90,7 +90,7 @@ impl Conversion {
 
 /// What is stored, as its own version's schema has it now.
 fn parse(resource: &Resource, stored: &Stored) -> Result<Value, Status> {
-    let mut object: Value = serde_json::from_slice(&stored.value)
+    let mut object: Value = serde_json::from_slice(&stored.value())
         .map_err(|error| Status::internal(format!("{} cannot be read: {error}", stored.key)))?;
     if let Some(custom) = resource.as_custom().filter(|custom| !custom.wrote(stored.modified)) {
         // The schema has changed since the object was written, or may have.

@@ -90,7 +90,7 @@ impl Server {
     fn bound_kind(&self, binding: &Value) -> Option<Value> {
         let name = text(binding, "policyName");
         let key = format!("/registry/{}/validatingadmissionpolicies/{name}", admission::GROUP);
-        let policy = serde_json::from_slice::<Value>(&self.store.view().get(&key)?.value).ok()?;
+        let policy = serde_json::from_slice::<Value>(&self.store.view().get(&key)?.value()).ok()?;
         Some(policy["spec"]["paramKind"].clone())
     }
 

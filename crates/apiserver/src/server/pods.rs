@@ -79,7 +79,7 @@ impl Server {
     ) -> Result<Option<Revision>, Status> {
         eviction::mark(&mut pod, self.clock.now());
         let bytes = self.conversion.encode(call.resource, &pod).await?;
-        if bytes == stored.value {
+        if bytes == stored.value() {
             return Ok(Some(stored.modified));
         }
         self.swap(call, Write::update(stored.key.clone(), bytes, stored.modified)).await
@@ -92,7 +92,7 @@ impl Server {
             let view = self.store.view();
             let mut guarding = Vec::new();
             for stored in view.scan(&scope) {
-                let budget: Value = serde_json::from_slice(&stored.value).map_err(Status::internal)?;
+                let budget: Value = serde_json::from_slice(&stored.value()).map_err(Status::internal)?;
                 if eviction::guards(&budget, pod) {
                     guarding.push((stored, budget));
                 }

@@ -68,7 +68,7 @@ fn with(policy: &Policy, view: &View, changed: &BTreeSet<Arc<str>>) -> Policy {
 }
 
 fn put_in(policy: &mut Policy, stored: &Stored) {
-    let object = serde_json::from_slice::<Value>(&stored.value).map_err(|error| error.to_string());
+    let object = serde_json::from_slice::<Value>(&stored.value()).map_err(|error| error.to_string());
     let put = object.and_then(|object| policy.put(&object).map_err(|error| error.to_string()));
     if let Err(error) = put {
         tracing::warn!(key = &*stored.key, error, "a role or binding is left out of the policy");

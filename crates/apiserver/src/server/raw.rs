@@ -4,7 +4,7 @@
 //! has it now are in the version that is asked for, and become an answer by the `resourceVersion` put into their
 //! metadata. Everything else is parsed.
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -72,8 +72,8 @@ pub(super) struct Head {
 }
 
 /// The bytes of an object behind its head: the rest of its metadata, and of itself.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rest<'a>(&'a [u8]);
+#[derive(Clone, Debug)]
+pub(super) struct Rest(Bytes);
 
 impl Head {
     pub(super) fn of(resource: &Resource) -> Self {
@@ -85,12 +85,16 @@ impl Head {
     }
 
     /// What is behind the head, if the object can be given as it is.
-    pub(super) fn rest<'a>(&self, resource: &Resource, stored: &'a Stored) -> Option<Rest<'a>> {
+    pub(super) fn rest(&self, resource: &Resource, stored: &Stored) -> Option<Rest> {
         if resource.as_custom().is_some_and(|custom| !custom.wrote(stored.modified)) {
             return None;
         }
         // Metadata without a single field would need no comma; nothing is stored with such.
-        let rest = stored.value.strip_prefix(self.text.as_slice())?;
+        let mut rest = stored.value();
+        if !rest.starts_with(&self.text) {
+            return None;
+        }
+        rest.advance(self.text.len());
         rest.starts_with(b"\"").then_some(Rest(rest))
     }
 
@@ -99,20 +103,21 @@ impl Head {
         if selection.is_everything() {
             return true;
         }
-        let bytes = stored.value.get(self.text.len() - 1..).unwrap_or_default();
+        let value = stored.value();
+        let bytes = value.get(self.text.len() - 1..).unwrap_or_default();
         let mut reader = serde_json::Deserializer::from_slice(bytes);
         let metadata = Value::deserialize(&mut reader).unwrap_or_default();
         selection.matches(&json!({"metadata": metadata}))
     }
 
     /// Writes an object.
-    pub(super) fn write(&self, rest: Rest<'_>, revision: Revision, into: &mut Vec<u8>) {
+    pub(super) fn write(&self, rest: &Rest, revision: Revision, into: &mut Vec<u8>) {
         into.extend_from_slice(&self.text);
         finish(rest, revision, into);
     }
 
     /// Writes an object that does not say what it is.
-    pub(super) fn write_untyped(&self, rest: Rest<'_>, revision: Revision, into: &mut Vec<u8>) {
+    pub(super) fn write_untyped(&self, rest: &Rest, revision: Revision, into: &mut Vec<u8>) {
         into.push(b'{');
         into.extend_from_slice(&self.text[self.metadata..]);
         finish(rest, revision, into);
@@ -125,15 +130,15 @@ impl Head {
     }
 }
 
-fn finish(rest: Rest<'_>, revision: Revision, into: &mut Vec<u8>) {
+fn finish(rest: &Rest, revision: Revision, into: &mut Vec<u8>) {
     into.extend_from_slice(b"\"resourceVersion\":\"");
     into.extend_from_slice(revision.to_string().as_bytes());
     into.extend_from_slice(b"\",");
-    into.extend_from_slice(rest.0);
+    into.extend_from_slice(&rest.0);
 }
 
-impl Rest<'_> {
-    pub(super) fn len(self) -> usize {
+impl Rest {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn mark_terminating(definition: &mut Value, now: Timestamp) {
 }
 
 fn parse(stored: &Stored) -> Result<Value, Status> {
-    serde_json::from_slice(&stored.value).map_err(Status::internal)
+    serde_json::from_slice(&stored.value()).map_err(Status::internal)
 }
 
 fn bytes(object: &Value) -> Result<Vec<u8>, Status> {

@@ -98,7 +98,7 @@ impl Server {
         let bytes = self.conversion.encode(resource, &new).await?;
         let mut new = self.conversion.stored_as(resource, &new, &bytes).await?;
         let gone = meta::is_being_deleted(&new) && !kinds::is_held(resource, &new);
-        if dry_run || (!gone && bytes == stored.value) {
+        if dry_run || (!gone && bytes == stored.value()) {
             object::set_version(&mut new, Some(stored.modified));
             return Ok(Some(new));
         }

@@ -287,7 +287,7 @@ impl Watching {
         let line = |stored: &Arc<Stored>| {
             let rest = head.rest(&self.resource, stored)?;
             let chosen = head.is_chosen(&self.selection, stored);
-            Some(chosen.then(|| Told::Line(line(head, EventType::Added, rest, stored.modified))))
+            Some(chosen.then(|| Told::Line(line(head, EventType::Added, &rest, stored.modified))))
         };
         let lines: Option<Vec<Option<Told>>> = self.first.iter().take(some).map(line).collect();
         Some(lines?.into_iter().flatten().collect())
@@ -319,7 +319,7 @@ impl Watching {
         let skip = change.current.is_some() && shared;
         let was = if skip { None } else { self.look(head, change.previous.as_deref())? };
         let was_chosen = was.is_some() || (skip && change.previous.is_some());
-        let line = told(was_chosen, was, is).map(|(event, rest)| line(head, event, rest, change.revision));
+        let line = told(was_chosen, was, is).map(|(event, rest)| line(head, event, &rest, change.revision));
         if let Some(line) = line.as_ref().filter(|_| shared) {
             self.lines.put(change.revision, &self.resource, line);
         }
@@ -327,7 +327,7 @@ impl Watching {
     }
 
     /// What an object is told as, if it is there and chosen; outside, none if it cannot be told as it is stored.
-    fn look<'a>(&self, head: &Head, stored: Option<&'a Stored>) -> Option<Option<Rest<'a>>> {
+    fn look(&self, head: &Head, stored: Option<&Stored>) -> Option<Option<Rest>> {
         let Some(stored) = stored else { return Some(None) };
         let rest = head.rest(&self.resource, stored)?;
         Some(Some(rest).filter(|_| head.is_chosen(&self.selection, stored)))
@@ -360,7 +360,7 @@ fn told<T>(was_chosen: bool, was: Option<T>, is: Option<T>) -> Option<(EventType
 }
 
 /// An event as a line of JSON.
-fn line(head: &Head, event: EventType, rest: Rest<'_>, revision: Revision) -> Bytes {
+fn line(head: &Head, event: EventType, rest: &Rest, revision: Revision) -> Bytes {
     let mut line = Vec::with_capacity(rest.len() + head.around() + 40);
     line.extend_from_slice(b"{\"type\":\"");
     line.extend_from_slice(event.as_str().as_bytes());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use jiff::Timestamp;
 
+use super::content::Content;
 use super::model::Action;
 use super::{Commit, Error, Event, Expect, Revision, Stored, View, Write};
 
@@ -64,7 +65,7 @@ impl Draft {
             (Action::Put { value, lifetime }, previous) => {
                 let current = Stored {
                     key: previous.as_ref().map_or(&write.key, |previous| &previous.key).clone(),
-                    value: value.clone(),
+                    content: Content::new(value.clone()),
                     created: previous.as_ref().map_or(revision, |previous| previous.created),
                     modified: revision,
                     expires: lifetime.and_then(|lifetime| self.time.checked_add(lifetime).ok()),

@@ -32,8 +32,8 @@ impl LogHasher {
             expires.map_or(-1, Timestamp::as_millisecond),
         ];
         numbers.iter().for_each(|number| self.0.update(number.to_le_bytes()));
-        let value = event.current.as_ref().map_or(&[][..], |current| &current.value);
-        for field in [event.key.as_bytes(), value] {
+        let value = event.current.as_ref().map(|current| current.value()).unwrap_or_default();
+        for field in [event.key.as_bytes(), &value] {
             self.0.update(field.len().to_le_bytes());
             self.0.update(field);
         }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use packing::Packer;
 
 use super::Scope;
+use super::content::Content;
 
 /// The number of a change. The first one is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +35,7 @@ pub struct Stored {
     /// Its key.
     pub key: Arc<str>,
     /// Its serialised value.
-    pub value: Bytes,
+    pub(super) content: Content,
     /// The change that created it.
     pub created: Revision,
     /// The change that made it what it is: what compare-and-swap compares.
@@ -46,10 +48,30 @@ pub struct Stored {
 const OVERHEAD: usize = 64;
 
 impl Stored {
+    /// Its serialised value.
+    pub fn value(&self) -> Bytes {
+        self.content.value()
+    }
+
+    /// The length of its value.
+    pub fn length(&self) -> usize {
+        self.content.length()
+    }
+
+    /// Has the value take little room if nobody has asked for it since this was last called.
+    pub(crate) fn fold(&self, packer: &mut Packer) {
+        self.content.fold(packer, resource(&self.key));
+    }
+
     /// What keeping the object costs, about.
     pub(super) fn weight(&self) -> usize {
-        self.key.len() + self.value.len() + OVERHEAD
+        self.key.len() + self.length() + OVERHEAD
     }
+}
+
+/// What a key begins with: the group and the resource, which objects that resemble each other have in common.
+fn resource(key: &str) -> &str {
+    key.match_indices('/').nth(3).map_or(key, |(end, _)| &key[..end])
 }
 
 /// What happened to an object.

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
@@ -34,6 +34,9 @@ pub struct Watch {
     read: Revision,
     backlog: VecDeque<Arc<Event>>,
     live: Option<Live>,
+    /// The log is being read. Kept here, so that who drops [`Watch::next`] again and again gets on all the same. The lock is
+    /// never held: it only lets watches be shared.
+    reading: Mutex<Option<Answer<'static, Stretch>>>,
     ended: Option<Error>,
 }
 
@@ -66,6 +69,7 @@ impl Watch {
             read: after,
             backlog: VecDeque::new(),
             live: None,
+            reading: Mutex::default(),
             ended: None,
         };
         watch.attach()?;
@@ -82,7 +86,7 @@ impl Watch {
         Ok(true)
     }
 
-    /// The next change. Waits for it if need be; nothing is lost if the future is dropped.
+    /// The next change. Waits for it if need be; nothing is lost if the future is dropped, nor done twice.
     ///
     /// # Errors
     /// [`Error::Lagged`] if too many changes waited to be taken, [`Error::Compacted`] if the log was compacted before
@@ -130,18 +134,35 @@ impl Watch {
     }
 
     async fn catch_up(&mut self) -> Result<(), Error> {
-        if self.attach()? {
-            return Ok(());
+        if self.reading().is_none() {
+            if self.attach()? {
+                return Ok(());
+            }
+            let reading = self.read_log()?;
+            *self.reading() = Some(reading);
         }
-        // Without a log beyond memory, what is not in memory is gone.
-        let view = self.core.view();
-        let gone = Error::Compacted { asked: self.read, floor: view.floor() };
-        let history = self.history.as_ref().ok_or(gone)?;
-        // The log may be ahead of what is published by one commit, which is the live watch's to tell.
-        let stretch = history.read(&self.scope, self.read, view.head()).await?;
+        let Some(reading) = self.reading() else { return Ok(()) };
+        let stretch = reading.await;
+        *self.reading() = None;
+        let stretch = stretch?;
         self.backlog.extend(stretch.events);
         self.read = stretch.through;
         Ok(())
+    }
+
+    fn reading(&mut self) -> &mut Option<Answer<'static, Stretch>> {
+        self.reading.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to read on in the log.
+    fn read_log(&self) -> Result<Answer<'static, Stretch>, Error> {
+        // Without a log beyond memory, what is not in memory is gone.
+        let view = self.core.view();
+        let (read, scope) = (self.read, self.scope.clone());
+        let gone = Error::Compacted { asked: read, floor: view.floor() };
+        let history = self.history.clone().ok_or(gone)?;
+        // The log may be ahead of what is published by one commit, which is the live watch's to tell.
+        Ok(Box::pin(async move { history.read(&scope, read, view.head()).await }))
     }
 
     fn why_ended(&self) -> Error {
@@ -180,7 +201,7 @@ impl Drop for Watch {
 #[cfg(test)]
 mod tests {
     use std::future::ready;
-    use std::sync::Mutex;
+    use std::time::Duration;
 
     use imbl::OrdMap;
 
@@ -198,6 +219,33 @@ mod tests {
             let through = Revision(after.0 + 2).min(most);
             Box::pin(ready(Ok(Stretch { events: Vec::new(), through })))
         }
+    }
+
+    /// A log that takes a while to be read, and counts how often it is.
+    #[derive(Default)]
+    struct Slow(AtomicI64);
+
+    impl History for Slow {
+        fn read<'a>(&'a self, _scope: &'a Scope, _after: Revision, most: Revision) -> Answer<'a, Stretch> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(Stretch { events: Vec::new(), through: most })
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_no_patience_gets_on_all_the_same() {
+        let origin = Origin { head: Revision(5), ..Origin::default() };
+        let core = Arc::new(Core::new(View::new(origin, OrdMap::new()), Options::default()));
+        let log = Arc::new(Slow::default());
+        let mut watch = Watch::new(core, Some(log.clone()), Scope::prefix("/"), Revision::ZERO).unwrap();
+        for _ in 0..15 {
+            let _ = tokio::time::timeout(Duration::from_millis(100), watch.next()).await;
+        }
+        assert_eq!(watch.progress(), Revision(5));
+        assert_eq!(log.0.load(Ordering::Relaxed), 1, "it is not read anew");
     }
 
     #[test]

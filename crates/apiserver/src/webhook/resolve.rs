@@ -11,13 +11,13 @@ use crate::store::{Scope, View};
 pub(super) fn resolve(view: &View, namespace: &str, name: &str, port: u16) -> Result<(String, u16), String> {
     let read = |value: &[u8]| serde_json::from_slice::<Value>(value).ok();
     let key = format!("/registry/core/services/{namespace}/{name}");
-    let service = view.get(&key).and_then(|stored| read(&stored.value));
+    let service = view.get(&key).and_then(|stored| read(&stored.value()));
     let service = service.ok_or_else(|| format!("service {name:?} not found"))?;
     let of_service = |slice: &Value| slice["metadata"]["labels"]["kubernetes.io/service-name"] == name;
     let scope = Scope::prefix(format!("/registry/discovery.k8s.io/endpointslices/{namespace}/"));
-    let slices = view.scan(&scope).filter_map(|stored| read(&stored.value)).filter(of_service);
+    let slices = view.scan(&scope).filter_map(|stored| read(&stored.value())).filter(of_service);
     let key = format!("/registry/core/endpoints/{namespace}/{name}");
-    let endpoints = view.get(&key).and_then(|stored| read(&stored.value)).unwrap_or_default();
+    let endpoints = view.get(&key).and_then(|stored| read(&stored.value())).unwrap_or_default();
     choose(&service, &slices.collect::<Vec<_>>(), &endpoints, port)
 }
 

@@ -88,7 +88,7 @@ async fn in_process() -> (Server, Arc<Sizes>) {
 
 fn stored(server: &Server, name: &str) -> Value {
     let view = server.store().view();
-    let bytes = &view.get(&format!("/registry/x.io/things/default/{name}")).unwrap().value;
+    let bytes = &view.get(&format!("/registry/x.io/things/default/{name}")).unwrap().value();
     serde_json::from_slice(bytes).unwrap()
 }
 

@@ -165,7 +165,7 @@ fn the_pages_of_a_list_are_of_one_revision() {
             bench.put("/p/11a", "new").await;
         }
         let seen: Vec<String> =
-            seen.iter().map(|item| format!("{}={}", item.key, text(&item.value))).collect();
+            seen.iter().map(|item| format!("{}={}", item.key, text(&item.value()))).collect();
         let expected: Vec<String> = (0..25).map(|number| format!("/p/{number:02}=old")).collect();
         assert_eq!(seen, expected);
     });
@@ -180,7 +180,7 @@ fn a_view_stays_as_it_is() {
         bench.put("/b", "1").await;
         assert_eq!(view.head(), Revision(1));
         assert_eq!((view.len(), view.is_empty()), (1, false));
-        assert_eq!(text(&view.get("/a").unwrap().value), "1");
+        assert_eq!(text(&view.get("/a").unwrap().value()), "1");
         assert_eq!(view.scan(&Scope::prefix("/")).count(), 1);
     });
 }

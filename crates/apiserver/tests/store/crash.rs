@@ -47,7 +47,7 @@ fn victim() {
 /// when it is asked for and when it is acknowledged.
 async fn write(store: Arc<SqliteStore>, writer: u64) {
     let (first, second) = (format!("/{writer}/first"), format!("/{writer}/second"));
-    let start = store.view().get(&first).map_or(0, |found| number(&found.value));
+    let start = store.view().get(&first).map_or(0, |found| number(&found.value()));
     for next in start + 1.. {
         let filler = "x".repeat(next as usize % 3000);
         let pair = match next % 5 {
@@ -169,7 +169,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
         let view = store.view();
         assert!(view.head() >= newest, "round {round}: head {} below {newest}", view.head());
         for writer in 0..WRITERS {
-            let value = |key: &str| view.get(&format!("/{writer}/{key}")).map(|found| number(&found.value));
+            let value = |key: &str| view.get(&format!("/{writer}/{key}")).map(|found| number(&found.value()));
             let (said, found) =
                 (acknowledged.get(&writer).copied().unwrap_or(0), value("first").unwrap_or(0));
             // The one that was under way may be there, but then with both its halves.

@@ -302,12 +302,12 @@ fn a_backup_is_one_state_of_a_store_in_use() {
             .unwrap()
             .items
             .iter()
-            .map(|item| format!("{}={}", item.key, text(&item.value)))
+            .map(|item| format!("{}={}", item.key, text(&item.value())))
             .collect();
         let found: Vec<String> = restored
             .view()
             .scan(&Scope::prefix(""))
-            .map(|item| format!("{}={}", item.key, text(&item.value)))
+            .map(|item| format!("{}={}", item.key, text(&item.value())))
             .collect();
         assert_eq!(found, expected);
         restored.check().await.unwrap();
@@ -380,7 +380,7 @@ fn what_a_killed_restore_left_does_not_meet_the_next_one() {
         SqliteStore::restore(&backup, directory.path(), Timestamp::UNIX_EPOCH).unwrap();
         let restored = open(directory.path());
         restored.check().await.unwrap();
-        assert_eq!(text(&restored.view().get("/a").unwrap().value), "1");
+        assert_eq!(text(&restored.view().get("/a").unwrap().value()), "1");
         drop(restored);
         let strange = "SELECT count(*) FROM sqlite_schema WHERE name = 'of_before'";
         let connection = rusqlite::Connection::open(directory.path().join("herdsman.db")).unwrap();

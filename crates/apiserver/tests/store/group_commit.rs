@@ -69,7 +69,7 @@ fn of_many_who_swap_the_same_object_one_wins_each_round() {
         for writer in writers {
             writer.await.unwrap();
         }
-        let total = String::from_utf8(store.view().get("/n").unwrap().value.to_vec()).unwrap();
+        let total = String::from_utf8(store.view().get("/n").unwrap().value().to_vec()).unwrap();
         assert_eq!(total, (WRITERS * EACH).to_string());
         assert_eq!(store.view().head(), Revision(1 + WRITERS * EACH));
     });
@@ -79,7 +79,7 @@ fn of_many_who_swap_the_same_object_one_wins_each_round() {
 async fn increment(store: &dyn Store) {
     let mut found = store.get("/n", None).await.unwrap().unwrap();
     loop {
-        let number: i64 = std::str::from_utf8(&found.value).unwrap().parse().unwrap();
+        let number: i64 = std::str::from_utf8(&found.value()).unwrap().parse().unwrap();
         match store.write(vec![Write::update("/n", (number + 1).to_string(), found.modified)]).await {
             Ok(_) => return,
             Err(Error::Conflict { found: newer, .. }) => found = newer,

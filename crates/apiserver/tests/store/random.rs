@@ -129,9 +129,9 @@ impl Client {
         self.seen = event.revision;
         let before = self.copy.get(&*event.key).cloned();
         // The object before is what this client has: nothing was missed in between.
-        assert_eq!(before, event.previous.as_ref().map(|object| text(&object.value)), "{event:?}");
+        assert_eq!(before, event.previous.as_ref().map(|object| text(&object.value())), "{event:?}");
         match &event.current {
-            Some(current) => self.copy.insert(current.key.to_string(), text(&current.value)),
+            Some(current) => self.copy.insert(current.key.to_string(), text(&current.value())),
             None => self.copy.remove(&*event.key),
         };
     }
@@ -146,7 +146,7 @@ impl Client {
 
     async fn relist(&mut self, bench: &Bench) {
         let page = bench.store.list(Query::all(self.scope.clone())).await.unwrap();
-        self.copy = page.items.iter().map(|item| (item.key.to_string(), text(&item.value))).collect();
+        self.copy = page.items.iter().map(|item| (item.key.to_string(), text(&item.value()))).collect();
         self.seen = page.revision;
         self.relisted += 1;
     }
@@ -230,8 +230,9 @@ async fn read(bench: &Bench, model: &Model, back: u8, page: u8) {
             }
         };
         query.after = page.items.last().map(|item| item.key.clone());
-        found
-            .extend(page.items.iter().map(|item| (item.key.to_string(), (text(&item.value), item.modified))));
+        found.extend(
+            page.items.iter().map(|item| (item.key.to_string(), (text(&item.value()), item.modified))),
+        );
         if page.remaining == 0 {
             break;
         }

@@ -58,9 +58,9 @@ fn no_file_has_what_is_sealed() {
         drop(store);
 
         let store = open(directory.path(), seal(&["a"], "/s/")).unwrap();
-        assert_eq!(text(&store.view().get("/s/2").unwrap().value), PLAIN);
+        assert_eq!(text(&store.view().get("/s/2").unwrap().value()), PLAIN);
         let query = Query { at: Some(Revision(1)), ..Query::all(Scope::prefix("/s/")) };
-        assert_eq!(text(&store.list(query).await.unwrap().items[0].value), PLAIN);
+        assert_eq!(text(&store.list(query).await.unwrap().items[0].value()), PLAIN);
         let mut watch = store.watch(Scope::prefix("/s/"), Revision(2)).unwrap();
         let seen = drain(&mut watch).await.unwrap();
         assert!(
@@ -100,7 +100,7 @@ fn without_the_right_key_nothing_is_opened_and_nothing_lost() {
         assert!(refused.starts_with(expected), "{refused}");
     }
     let store = open(path, seal(&["a"], "/s/")).unwrap();
-    assert_eq!(text(&store.view().get("/s/1").unwrap().value), PLAIN);
+    assert_eq!(text(&store.view().get("/s/1").unwrap().value()), PLAIN);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn what_is_sealed_follows_the_setting() {
 
         let store = open(path, seal(&["a"], "/s/")).unwrap();
         assert_eq!(used(path), uses(&[("a", 0, 0), ("-", 1, 1)]));
-        assert_eq!(text(&store.view().get("/s/1").unwrap().value), PLAIN);
+        assert_eq!(text(&store.view().get("/s/1").unwrap().value()), PLAIN);
         store.reseal().await.unwrap();
         assert_eq!(used(path), uses(&[("a", 1, 1), ("-", 0, 0)]));
         assert!(!is_found(path, PLAIN), "something is left of what was plain");
@@ -181,7 +181,7 @@ fn what_is_sealed_follows_the_setting() {
         store.reseal().await.unwrap();
         assert_eq!(used(path), uses(&[("a", 0, 0), ("-", 1, 1)]));
         drop(store);
-        assert_eq!(text(&open(path, Arc::default()).unwrap().view().get("/s/1").unwrap().value), PLAIN);
+        assert_eq!(text(&open(path, Arc::default()).unwrap().view().get("/s/1").unwrap().value()), PLAIN);
     });
 }
 
@@ -227,11 +227,11 @@ fn a_store_of_version_1_becomes_the_present_one() {
         store.reseal().await.unwrap();
         assert_eq!((store.log_hash().await.unwrap(), store.view().head()), before);
         let secret = store.view().get("/registry/core/secrets/default/old2").unwrap().clone();
-        assert!(text(&secret.value).contains(word));
+        assert!(text(&secret.value()).contains(word));
         assert!(!is_found(path, word));
         let query = Query { at: Some(secret.created), ..Query::all(Scope::key(secret.key.clone())) };
         let first = &store.list(query).await.unwrap().items[0];
-        assert!(text(&first.value).contains("Zmlyc3QtdmVyc2lvbi0x"));
+        assert!(text(&first.value()).contains("Zmlyc3QtdmVyc2lvbi0x"));
         assert!(store.view().get("/registry/core/configmaps/default/gone").is_none());
         assert!(put(&store, "/registry/core/secrets/default/new", "1").await > before.1);
         store.check().await.unwrap();

@@ -88,11 +88,11 @@ impl Bench {
     /// `key=value` of all objects at a revision.
     pub(crate) async fn all(&self, at: Option<Revision>) -> Result<Vec<String>, Error> {
         let page = self.store.list(Query { at, ..Query::all(Scope::prefix("")) }).await?;
-        Ok(page.items.iter().map(|item| format!("{}={}", item.key, text(&item.value))).collect())
+        Ok(page.items.iter().map(|item| format!("{}={}", item.key, text(&item.value()))).collect())
     }
 
     pub(crate) async fn value(&self, key: &str, at: Option<Revision>) -> Result<Option<String>, Error> {
-        Ok(self.store.get(key, at).await?.map(|found| text(&found.value)))
+        Ok(self.store.get(key, at).await?.map(|found| text(&found.value())))
     }
 
     /// Closes the store and opens it again. One in memory stays as it is.
@@ -118,7 +118,7 @@ pub(crate) fn text(value: &[u8]) -> String {
 /// `revision change key old>new`
 pub(crate) fn shown(event: &Event) -> String {
     let value = |object: &Option<Arc<apiserver::store::Stored>>| match object {
-        Some(object) => text(&object.value),
+        Some(object) => text(&object.value()),
         None => "-".into(),
     };
     let (old, new) = (value(&event.previous), value(&event.current));

@@ -148,10 +148,8 @@ fn config_map_changed(context: &Context, change: &Change) {
 
 /// The control planes of a management cluster.
 fn add_management(context: &Context, name: &str) {
-    for object in context.control_planes.all() {
-        if object.document()["spec"]["managementClusterName"] == name {
-            context.queues.control_planes.add(object.key());
-        }
+    for object in context.control_planes.filed(&kit::index::managed_as(name)) {
+        context.queues.control_planes.add(object.key());
     }
 }
 

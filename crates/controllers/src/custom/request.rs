@@ -6,7 +6,6 @@ use ::provisioning::custom::{Existing, Registration, Request, registration};
 use api::capi::v1beta2::{Cluster as CapiCluster, Machine};
 use api::catalogue::labels;
 use api::catalogue::secrets::keys;
-use api::provisioning::v1::Cluster;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Secret;
 use kit::events::Severity;
@@ -55,13 +54,8 @@ impl Requests {
     /// The cluster whose management half's namespace the request is in.
     fn cluster(&self, secret: &Object) -> Result<Option<Arc<CapiCluster>>, Error> {
         let context = &self.0;
-        let is_of = |object: &Arc<Object>| {
-            let cluster = object.view::<Cluster>();
-            cluster.is_ok_and(|one| {
-                one.status.as_ref().is_some_and(|one| one.cluster_name == secret.namespace())
-            })
-        };
-        let cluster = context.clusters.all().into_iter().find(is_of);
+        let of = kit::index::managed_as(secret.namespace());
+        let cluster = context.clusters.filed(&of).into_iter().next();
         let capi = cluster.and_then(|cluster| context.capi_clusters.get(&cluster.key()));
         Ok(capi.filter(|one| !one.deleting()).map(|one| one.view()).transpose()?)
     }

@@ -75,10 +75,7 @@ impl Controller for Tokens {
 impl Tokens {
     /// The variables that commands set: the cluster's.
     fn environment(&self, management: &str) -> Vec<api::rke::v1::EnvVar> {
-        let is_of = |_: &Object, cluster: &Cluster| {
-            cluster.status.as_ref().is_some_and(|status| status.cluster_name == management)
-        };
-        let cluster = self.0.clusters_where(is_of).into_iter().next();
+        let cluster = self.0.known.clusters.filed(&kit::index::managed_as(management)).into_iter().next();
         let cluster = cluster.and_then(|object| object.view::<Cluster>().ok());
         cluster.map(|cluster| cluster.spec.agent_env_vars.clone()).unwrap_or_default()
     }

@@ -82,11 +82,8 @@ fn cluster_changed(context: &Arc<Context>, change: &Change) {
 }
 
 fn management_changed(context: &Arc<Context>, change: &Change) {
-    let name = change.object().name();
-    let is_of = |_: &Object, cluster: &Cluster| {
-        cluster.status.as_ref().is_some_and(|status| status.cluster_name == name)
-    };
-    add_all(context, &context.clusters_where(is_of));
+    let of = kit::index::managed_as(change.object().name());
+    add_all(context, &context.known.clusters.filed(&of));
 }
 
 /// Something that was made from a cluster, or that belongs to it.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::store::content::Content;
 use crate::store::seal::Unreadable;
 use crate::store::trim::Mark;
 use crate::store::view::Origin;
@@ -79,7 +80,7 @@ fn object(row: &Row<'_>, first: usize, seal: &Seal) -> rusqlite::Result<Arc<Stor
     let expires: Option<i64> = row.get(first + 4)?;
     Ok(Arc::new(Stored {
         key,
-        value: Bytes::from(value),
+        content: Content::new(Bytes::from(value)),
         created: Revision(row.get(first + 2)?),
         modified,
         expires: expires.map(|_| time(row, first + 4)).transpose()?,

@@ -226,8 +226,8 @@ fn append(transaction: &Transaction<'_>, events: &[Arc<Event>], seal: &Seal) -> 
     for event in events {
         let current = event.current.as_ref();
         let object = current.or(event.previous.as_ref());
-        let sealed = current.and_then(|current| seal.seal(&event.key, event.revision, &current.value));
-        let plain = current.map(|current| &*current.value);
+        let plain = current.map(|current| current.value());
+        let sealed = plain.as_ref().and_then(|plain| seal.seal(&event.key, event.revision, plain));
         log.execute(params![
             event.revision.0,
             event.previous.as_ref().map_or(0, |previous| previous.modified.0),
@@ -236,7 +236,7 @@ fn append(transaction: &Transaction<'_>, events: &[Arc<Event>], seal: &Seal) -> 
             current.and_then(|current| current.expires).map(jiff::Timestamp::as_millisecond),
             event.superseded,
             &*event.key,
-            sealed.as_ref().map(|sealed| &*sealed.value).or(plain),
+            sealed.as_ref().map(|sealed| &*sealed.value).or(plain.as_deref()),
             sealed.as_ref().map(|sealed| &*sealed.id),
         ])?;
         match current {

@@ -30,7 +30,7 @@ fn transaction(number: u64) -> Vec<Write> {
 
 fn found(store: &SqliteStore) -> [u64; 2] {
     let view = store.view();
-    ["/first", "/second"].map(|key| view.get(key).map_or(0, |found| super::work::number(&found.value)))
+    ["/first", "/second"].map(|key| view.get(key).map_or(0, |found| super::work::number(&found.value())))
 }
 
 #[test]

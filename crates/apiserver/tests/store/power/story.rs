@@ -96,7 +96,7 @@ impl Story {
     fn writer_has_all(&self, store: &SqliteStore, writer: u64) -> Result<(), String> {
         let view = store.view();
         let done = self.done.get(&writer).copied().unwrap_or(0);
-        let found = view.get(&format!("/{writer}/first")).map_or(0, |first| number(&first.value));
+        let found = view.get(&format!("/{writer}/first")).map_or(0, |first| number(&first.value()));
         // The one that was under way may be there.
         let last = if self.settled { done } else { done + 1 };
         if !(done..=last).contains(&found) {
@@ -105,7 +105,7 @@ impl Story {
         let scope = Scope::prefix(format!("/{writer}/"));
         let there: BTreeMap<String, String> = view
             .scan(&scope)
-            .map(|object| (object.key.to_string(), String::from_utf8(object.value.to_vec()).unwrap()))
+            .map(|object| (object.key.to_string(), String::from_utf8(object.value().to_vec()).unwrap()))
             .collect();
         match there == state(writer, found) {
             true => Ok(()),
@@ -126,7 +126,7 @@ impl Story {
             let event = watch.next_ready().await.map_err(|error| error.to_string())?;
             let event = event.ok_or_else(|| format!("no change {expected}"))?;
             let value =
-                event.current.as_ref().map(|object| String::from_utf8(object.value.to_vec()).unwrap());
+                event.current.as_ref().map(|object| String::from_utf8(object.value().to_vec()).unwrap());
             let acknowledged = self.log.get(&expected);
             let is_it = acknowledged.is_none_or(|(key, had)| **key == *event.key && *had == value);
             if event.revision.0 != expected || !is_it {

@@ -113,7 +113,7 @@ async fn work(data: &Path, transactions: u64, voice: &Voice, backup: Option<&Pat
 
 async fn write(store: Arc<SqliteStore>, writer: u64, transactions: u64, voice: Voice) {
     let first = format!("/{writer}/first");
-    let start = store.view().get(&first).map_or(0, |found| number(&found.value));
+    let start = store.view().get(&first).map_or(0, |found| number(&found.value()));
     for number in start + 1..=start + transactions {
         let writes = changes(writer, number).into_iter().map(|(key, value)| match value {
             Some(value) => Write::put(key, value, Expect::Anything),
