@@ -61,9 +61,11 @@ fn a_real_k3s_from_creation_to_removal() {
         "deploy/cattle-cluster-agent",
         "--timeout=300s",
     ]);
-    let management = world.admin_json(&["get", "clusters.management.cattle.io"]);
-    let endpoint = management.pointer("/items/0/status/apiEndpoint").unwrap();
-    assert_eq!(endpoint, "https://10.43.0.1:443", "{management}");
+    // Its pod is ready before it has dialled: until then the server's own agent is the way.
+    world.until("the cluster agent's tunnel", || {
+        let management = world.admin_json(&["get", "clusters.management.cattle.io"]);
+        management["items"][0]["status"]["apiEndpoint"] == "https://10.43.0.1:443"
+    });
 
     // Something runs, and is reached: logs and exec are streams through the tunnel.
     let image = format!("--image={POD_IMAGE}");
