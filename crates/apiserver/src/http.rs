@@ -11,6 +11,7 @@ mod front;
 mod gather;
 mod health;
 mod incoming;
+mod lasting;
 mod listen;
 mod metrics;
 mod negotiated;

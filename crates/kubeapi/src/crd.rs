@@ -8,7 +8,7 @@ mod prepare;
 mod validate;
 mod version;
 
-pub use definition::{Column, Definition, Scale, Version};
+pub use definition::{Column, Definition, Document, Scale, Version};
 pub use names::{Acceptance, Condition, Names, accept_names};
 pub use prepare::{default, prepare_create, prepare_update};
 pub use validate::{validate, validate_update};

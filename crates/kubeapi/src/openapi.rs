@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::GroupVersionKind;
 use crate::builtin::types;
+use crate::crd::Document;
 
 pub use protobuf::encode_v2;
 
@@ -58,7 +59,7 @@ pub struct Subresource<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Custom<'a> {
     /// Its `openAPIV3Schema`, if there is one.
-    pub schema: Option<&'a Value>,
+    pub schema: Option<&'a Document>,
     /// JSON paths that field selectors may use.
     pub selectable_fields: &'a [String],
 }

@@ -25,7 +25,10 @@ fn schemas() -> Vec<(String, Value)> {
             .versions
             .into_iter()
             .map(move |version| {
-                (format!("{name}/{}", version.name), version.schema.expect("every version has a schema"))
+                (
+                    format!("{name}/{}", version.name),
+                    version.schema.expect("every version has a schema").read(),
+                )
             })
             .collect::<Vec<_>>()
     };

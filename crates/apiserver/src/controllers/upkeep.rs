@@ -5,7 +5,7 @@ use std::time::Duration;
 use packing::Packer;
 
 use crate::server::Server;
-use crate::store::{Scope, View};
+use crate::store::View;
 
 /// Values that nobody has read for this long to twice as long are packed.
 const FOLD: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ pub(super) async fn run(server: &Server) {
 }
 
 async fn fold(view: &View, packer: &mut Packer) {
-    for (number, stored) in view.scan(&Scope::prefix("")).enumerate() {
+    for (number, stored) in view.kept().enumerate() {
         stored.fold(packer);
         if number % AT_ONCE == AT_ONCE - 1 {
             tokio::task::yield_now().await;

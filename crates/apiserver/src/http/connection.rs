@@ -2,13 +2,13 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use ::http::{Request, Version};
+use ::http::{Request, Response, Version};
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinError;
 
 use super::gather::{Sender, gather};
+use super::lasting::{self, Taken};
 use super::patience::{Patient, Tracked};
 use super::quota::Callers;
 use super::streams::{Running, Streams, apart, streams};
@@ -111,15 +112,16 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let this = front.clone();
-    let activity = Arc::<Activity>::default();
-    let (of_requests, callers) = (activity.clone(), Callers::default());
+    let (activity, taken) = (Arc::<Activity>::default(), Taken::default());
+    let (of_requests, callers, lasting) = (activity.clone(), Callers::default(), taken.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(certificates.clone());
         request.extensions_mut().insert(callers.clone());
         if let Some(peer) = peer {
             request.extensions_mut().insert(Peer(peer));
         }
-        let (front, active) = (front.clone(), Active::begin(&of_requests));
+        let (front, active, lasting) = (front.clone(), Active::begin(&of_requests), lasting.clone());
+        let may_last = lasting::is_possible(&request);
         async move {
             // On a connection of HTTP/1.1 there is nobody else to hold up. What makes the answer is boxed, as the connection
             // keeps room for this future for as long as it lives.
@@ -127,35 +129,56 @@ where
                 Version::HTTP_2 => apart(async move { front.answer(request).await }).await?,
                 _ => front.answer(request).boxed().await,
             };
-            Ok::<_, JoinError>(response.map(|body| Tracked::new(body, active)))
+            let response = response.map(|body| Tracked::new(body, active));
+            Ok::<_, JoinError>(if may_last { lasting.unless_lasting(response).await } else { response })
         }
     });
     let settings = this.settings();
-    let (streams, mut running) = streams(settings.stalled);
-    let builder = builder(settings, streams);
     let (stream, sender) = gather(Patient::new(stream, settings.stalled));
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        biased;
-        ended = in_turns(connection.as_mut(), &mut running, &sender) => ended,
-        () = async { tokio::select! { biased; () = this.closed() => {}, () = idle(&activity, settings.idle) => {} } } => {
-            connection.as_mut().graceful_shutdown();
-            in_turns(connection, &mut running, &sender).await
+    let outcome = {
+        let (streams, mut running) = streams(settings.stalled);
+        let builder = builder(settings, streams);
+        // Boxed, so that it is gone when the connection is taken from it.
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut connection = Box::pin(connection);
+        let over = async {
+            tokio::select! { biased; () = this.closed() => {}, () = idle(&activity, settings.idle) => {} }
+        };
+        tokio::select! {
+            biased;
+            outcome = in_turns(connection.as_mut(), &mut running, &sender, &taken) => outcome,
+            () = over => {
+                connection.as_mut().graceful_shutdown();
+                in_turns(connection.as_mut(), &mut running, &sender, &taken).await
+            }
         }
     };
-    match ended {
+    match outcome {
         // If it was upgraded, it goes on without us.
-        Ok(()) => sender.write_through(settings.stalled).await,
-        Err(error) => tracing::debug!(error, "a connection ended early"),
+        Outcome::Ended(Ok(())) => sender.write_through(settings.stalled).await,
+        Outcome::Ended(Err(error)) => tracing::debug!(error, "a connection ended early"),
+        Outcome::Lasts(response) => {
+            if let Err(error) = lasting::write(response, &sender).await {
+                tracing::debug!(%error, "a watch ended early");
+            }
+        }
     }
 }
 
+/// What becomes of a connection.
+enum Outcome<B> {
+    Ended(Result<(), Error>),
+    /// Its last answer goes on for long.
+    Lasts(Response<B>),
+}
+
 /// A connection that runs its streams, and sends what they have written when none has more to write.
-async fn in_turns<S, C>(
+async fn in_turns<S, C, B>(
     mut connection: Pin<&mut C>,
     streams: &mut Running,
     sender: &Sender<S>,
-) -> Result<(), Error>
+    taken: &Taken<B>,
+) -> Outcome<B>
 where
     S: AsyncWrite + Unpin,
     C: Future<Output = Result<(), Error>>,
@@ -171,10 +194,13 @@ where
             turn = connection.as_mut().poll(context);
             rounds += 1;
         }
+        if let Some(response) = taken.take() {
+            return Poll::Ready(Outcome::Lasts(response));
+        }
         match sender.poll_send(context) {
             // A connection that is over has nobody else to tell.
-            Poll::Ready(Err(error)) if turn.is_pending() => Poll::Ready(Err(error.into())),
-            _ => turn,
+            Poll::Ready(Err(error)) if turn.is_pending() => Poll::Ready(Outcome::Ended(Err(error.into()))),
+            _ => turn.map(Outcome::Ended),
         }
     })
     .await

@@ -390,7 +390,9 @@ impl Api {
         let events = self.0.metrics.watch_events();
         let watcher = Watcher { server, watching, wanted, closing, events, _counted, _held };
         let content_type = wanted.format().watch_content_type();
-        Ok(response::with_body(200, content_type, Body::stream(watcher.stream(&options))))
+        let mut response = response::with_body(200, content_type, Body::stream(watcher.stream(&options)));
+        response::last(&mut response, self.0.server.clock().now());
+        Ok(response)
     }
 
     /// The number of a request: the client's, or a new one.

@@ -67,6 +67,11 @@ impl<S: AsyncWrite + Unpin> Shared<S> {
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
+    fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(context))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
     /// Makes room for more.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.gathered.len() < MOST { Poll::Ready(Ok(())) } else { self.poll_write_out(context) }
@@ -77,6 +82,31 @@ impl<S: AsyncWrite + Unpin> Sender<S> {
     /// Sends all that has gathered.
     pub(super) fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         lock(&self.0).poll_send(context)
+    }
+
+    /// Adds to what has gathered, in the place of who wrote until now. See to it that not too much does.
+    pub(super) fn put(&self, bytes: &[u8]) {
+        lock(&self.0).gathered.extend_from_slice(bytes);
+    }
+
+    /// Sends all that has gathered, and says that there will be no more.
+    pub(super) fn poll_shutdown(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        lock(&self.0).poll_shutdown(context)
+    }
+}
+
+impl<S: AsyncRead + Unpin> Sender<S> {
+    /// Ready once the client is gone. What it says until then is not heard.
+    pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut shared = lock(&self.0);
+        let mut unheard = [0; 64];
+        loop {
+            let mut buffer = ReadBuf::new(&mut unheard);
+            ready!(Pin::new(&mut shared.stream).poll_read(context, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 }
 
@@ -125,9 +155,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut shared = lock(&self.0);
-        ready!(shared.poll_send(context))?;
-        Pin::new(&mut shared.stream).poll_shutdown(context)
+        lock(&self.0).poll_shutdown(context)
     }
 }
 

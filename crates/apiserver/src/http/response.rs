@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use ::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, RETRY_AFTER, WARNING,
+    CACHE_CONTROL, CONTENT_TYPE, DATE, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, RETRY_AFTER, WARNING,
     X_CONTENT_TYPE_OPTIONS,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
 
+use super::lasting::Lasting;
 use super::{Body, compression};
 use crate::Document;
 
@@ -87,6 +90,14 @@ pub(super) fn finish(response: &mut Response<Body>, audit_id: &HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(AUDIT_ID, audit_id.clone());
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+}
+
+/// Marks an answer that goes on for ever. Whoever writes it has no clock for the header that the HTTP library would add.
+pub(super) fn last(response: &mut Response<Body>, now: Timestamp) {
+    response.extensions_mut().insert(Lasting);
+    if let Ok(date) = DateTimePrinter::new().timestamp_to_rfc9110_string(&now) {
+        set(response, DATE, &date);
+    }
 }
 
 /// Says when to come back.

@@ -95,7 +95,7 @@ impl Family {
     pub(super) fn compiled(mut self) -> Self {
         for member in self.versions.values_mut() {
             let schema = member.version.schema.as_ref();
-            member.schema = schema.and_then(|schema| Structural::compile(schema).ok()).map(Arc::new);
+            member.schema = schema.and_then(|schema| Structural::compile(&schema.read()).ok()).map(Arc::new);
         }
         self
     }

@@ -87,6 +87,11 @@ impl View {
         scan(&self.objects, scope, None)
     }
 
+    /// All objects, and those before them that recent changes still name.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.objects.values().chain(self.recent.iter().filter_map(|event| event.previous.as_ref()))
+    }
+
     /// The time of the last change.
     pub(super) fn time(&self) -> Timestamp {
         self.time

@@ -230,7 +230,7 @@ impl<'a> Type<'a> {
             Kind::Custom(schema, _) => Some(match schema.kind? {
                 node::Type::Object => Expected::Map,
                 node::Type::Array => Expected::List,
-                node::Type::String if schema.values.format.is_some() => Expected::AnyScalar,
+                node::Type::String if schema.checks().format.is_some() => Expected::AnyScalar,
                 node::Type::String => Expected::Text,
                 node::Type::Integer | node::Type::Number => Expected::Number,
                 node::Type::Boolean => Expected::Boolean,

@@ -34,7 +34,7 @@ pub struct Version {
     /// What they are told, if the CRD says.
     pub deprecation_warning: Option<String>,
     /// `openAPIV3Schema`.
-    pub schema: Option<Value>,
+    pub schema: Option<Document>,
     /// Whether the status is a subresource.
     pub status: bool,
     /// The scale subresource, if there is one.
@@ -43,6 +43,22 @@ pub struct Version {
     pub columns: Vec<Column>,
     /// JSON paths that field selectors may use.
     pub selectable_fields: Vec<String>,
+}
+
+/// A document that is seldom looked at, as its text: as a tree it takes many times the room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Document(Box<str>);
+
+impl Document {
+    /// The document of a value.
+    pub fn of(value: &Value) -> Self {
+        Document(value.to_string().into())
+    }
+
+    /// The value.
+    pub fn read(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
 }
 
 /// Where a scale subresource finds its numbers.
@@ -134,7 +150,7 @@ impl Version {
             storage: version["storage"] == true,
             deprecated: version["deprecated"] == true,
             deprecation_warning: version["deprecationWarning"].as_str().map(str::to_owned),
-            schema: schema.is_object().then(|| schema.clone()),
+            schema: schema.is_object().then(|| Document::of(schema)),
             status: subresources["status"].is_object(),
             scale: subresources["scale"].is_object().then(|| Scale {
                 spec_replicas: text(&subresources["scale"], "specReplicasPath"),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::builtin::gvk;
 use super::{Custom, Dialect, Resource, names};
 use crate::GroupVersionKind;
+use crate::crd::Document;
 
 /// Taken over unless they say nothing.
 const COPIED: [&str; 26] = [
@@ -55,7 +56,7 @@ pub(super) fn schemas(
 ) -> [(String, Value); 2] {
     let kind = resource.object();
     let list = GroupVersionKind { kind: resource.list_kind.to_owned(), ..kind.clone() };
-    let mut object = published_root(custom.schema, dialect);
+    let mut object = published_root(custom.schema.map(Document::read).as_ref(), dialect);
     let mut list_object = list_schema(resource, &names::schema(&kind), dialect);
     for (schema, kind) in [(&mut object, &kind), (&mut list_object, &list)] {
         schema["x-kubernetes-group-version-kind"] = json!([gvk(kind)]);

@@ -6,7 +6,7 @@ fn verbs(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn gadget<'a>(schema: Option<&'a Value>, all: &'a [String]) -> Resource<'a> {
+fn gadget<'a>(schema: Option<&'a Document>, all: &'a [String]) -> Resource<'a> {
     Resource {
         group: "my.example.com",
         version: "v1",
@@ -21,7 +21,7 @@ fn gadget<'a>(schema: Option<&'a Value>, all: &'a [String]) -> Resource<'a> {
 }
 
 fn published(schema: Value) -> (Value, Value) {
-    let schema = json!({"type": "object", "properties": {"it": schema}});
+    let schema = Document::of(&json!({"type": "object", "properties": {"it": schema}}));
     let resource = gadget(Some(&schema), &[]);
     let it =
         |schemas: BTreeMap<String, Value>| schemas["com.example.my.v1.Gadget"]["properties"]["it"].clone();
@@ -73,7 +73,8 @@ fn a_root_that_keeps_everything_is_told_as_any_object_in_version_2() {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let gvk = json!([{"group": "my.example.com", "version": "v1", "kind": "Gadget"}]);
     let told = |schema: Option<&Value>, dialect| {
-        schemas(&[gadget(schema, &[])], dialect)["com.example.my.v1.Gadget"].clone()
+        schemas(&[gadget(schema.map(Document::of).as_ref(), &[])], dialect)["com.example.my.v1.Gadget"]
+            .clone()
     };
     let any = json!({"type": "object", "x-kubernetes-group-version-kind": gvk});
     assert_eq!(told(Some(&schema), Dialect::V2), any);

@@ -1,6 +1,7 @@
 //! A schema made ready for use: patterns and rules compiled, formats looked up.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
@@ -76,7 +77,8 @@ pub(crate) struct Node {
     pub(crate) kind: Option<Type>,
     pub(crate) nullable: bool,
     pub(crate) default: Option<Value>,
-    pub(crate) properties: BTreeMap<String, Node>,
+    /// Boxed: there are ten thousands of them, and a map has room for more than are in it.
+    pub(crate) properties: BTreeMap<String, Box<Node>>,
     pub(crate) additional: Option<Additional>,
     pub(crate) items: Option<Box<Node>>,
     pub(crate) preserve_unknown: bool,
@@ -86,7 +88,8 @@ pub(crate) struct Node {
     pub(crate) list_map_keys: Vec<String>,
     /// Whether an object is owned as a whole.
     pub(crate) atomic_map: bool,
-    pub(crate) values: Checks,
+    /// Most have none.
+    checks: Option<Box<Checks>>,
     pub(crate) rules: Vec<Rule>,
     /// Whether there are rules here or anywhere below.
     pub(crate) has_rules: bool,
@@ -138,10 +141,9 @@ impl Node {
             Node::compile_in(props, &around, errors)
         };
         let above = around.uncorrelatable;
-        let properties = props
-            .properties
-            .iter()
-            .map(|(name, props)| (name.clone(), child(props, path.child("properties").key(name), above)));
+        let properties = props.properties.iter().map(|(name, props)| {
+            (name.clone(), Box::new(child(props, path.child("properties").key(name), above)))
+        });
         let properties = properties.collect();
         let additional = props.additional_properties.as_ref().map(|additional| match additional {
             PropsOrBool::Allowed(allowed) => Additional::Allowed(*allowed),
@@ -171,7 +173,7 @@ impl Node {
             }),
             list_map_keys: props.list_map_keys.clone(),
             atomic_map: props.map_type.as_deref() == Some("atomic"),
-            values: Checks::compile(props),
+            checks: Checks::compile(props),
             rules: Vec::new(),
             has_rules: false,
         };
@@ -231,6 +233,12 @@ impl Node {
         )
     }
 
+    /// What a value has to be besides its type.
+    pub(crate) fn checks(&self) -> &Checks {
+        static NONE: LazyLock<Checks> = LazyLock::new(Checks::default);
+        self.checks.as_deref().unwrap_or(&NONE)
+    }
+
     /// The names of the types that a value may have, as messages list them.
     pub(crate) fn type_names(&self) -> String {
         match (self.int_or_string, self.kind) {
@@ -253,16 +261,41 @@ impl Node {
 
     /// The schema of an object's field, named or not.
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {
-        self.properties.get(name).or_else(|| self.additional_schema())
+        self.properties.get(name).map(|node| &**node).or_else(|| self.additional_schema())
     }
 
     fn structural_children(&self) -> impl Iterator<Item = &Node> {
-        self.properties.values().chain(self.additional_schema()).chain(self.items.as_deref())
+        let named = self.properties.values().map(|node| &**node);
+        named.chain(self.additional_schema()).chain(self.items.as_deref())
     }
 }
 
 impl Checks {
-    fn compile(props: &Props) -> Checks {
+    /// None if there is nothing to check.
+    fn compile(props: &Props) -> Option<Box<Checks>> {
+        let checks = Checks::of(props);
+        (!checks.is_empty()).then(|| Box::new(checks))
+    }
+
+    fn is_empty(&self) -> bool {
+        let Checks { format, maximum, exclusive_maximum, minimum, exclusive_minimum, multiple_of, .. } = self;
+        let Checks { max_length, min_length, pattern, max_items, min_items, max_properties, .. } = self;
+        let Checks { min_properties, required, choices, all_of, any_of, one_of, not, .. } = self;
+        let numbers = [maximum, minimum, multiple_of];
+        let sizes = [max_length, min_length, max_items, min_items, max_properties, min_properties];
+        format.is_none()
+            && numbers.iter().all(|number| number.is_none())
+            && !exclusive_maximum
+            && !exclusive_minimum
+            && sizes.iter().all(|size| size.is_none())
+            && pattern.is_none()
+            && required.is_empty()
+            && choices.is_empty()
+            && [all_of, any_of, one_of].iter().all(|branches| branches.is_empty())
+            && not.is_none()
+    }
+
+    fn of(props: &Props) -> Checks {
         let branches = |schemas: &[Props]| schemas.iter().map(Node::branch).collect();
         let size = |limit: Option<i64>| limit.map(|limit| usize::try_from(limit).unwrap_or(0));
         Checks {

@@ -87,7 +87,7 @@ impl Validator<'_> {
     }
 
     fn check_type(&self, node: &Node, value: &Value, trail: &Trail<'_>, outcome: &mut Outcome) {
-        if node.kind.is_none() && !node.int_or_string && node.values.format.is_none() {
+        if node.kind.is_none() && !node.int_or_string && node.checks().format.is_none() {
             return;
         }
         match type_problem(node, value) {
@@ -111,7 +111,7 @@ impl Validator<'_> {
     }
 
     fn check_string(&self, node: &Node, text: &str, trail: &Trail<'_>, outcome: &mut Outcome) {
-        let checks = &node.values;
+        let checks = node.checks();
         let length = || text.chars().count();
         if let Some(most) = checks.max_length.filter(|most| text.len() > *most && length() > *most) {
             outcome.errors.push(FieldError::too_long(&trail.dotted_path(self.base), most));
@@ -131,7 +131,7 @@ impl Validator<'_> {
     }
 
     fn check_number(&self, node: &Node, number: Num, trail: &Trail<'_>, outcome: &mut Outcome) {
-        for (shown, detail) in number::check(number, &node.values, || trail.dotted()) {
+        for (shown, detail) in number::check(number, node.checks(), || trail.dotted()) {
             outcome.errors.push(FieldError::invalid(&trail.dotted_path(self.base), shown, detail));
         }
         outcome.passed += 2;
@@ -151,14 +151,14 @@ impl Validator<'_> {
                 outcome.merge(self.ratcheted(schema, item, item_pair, &trail.index(index)));
             }
         }
-        if let Some(least) = node.values.min_items.filter(|least| items.len() < *least) {
+        if let Some(least) = node.checks().min_items.filter(|least| items.len() < *least) {
             outcome.errors.push(self.invalid(
                 trail,
                 items.len(),
                 &format!("should have at least {least} items"),
             ));
         }
-        if let Some(most) = node.values.max_items.filter(|most| items.len() > *most) {
+        if let Some(most) = node.checks().max_items.filter(|most| items.len() > *most) {
             outcome.errors.push(FieldError::too_many(&trail.dotted_path(self.base), items.len(), most));
         }
         outcome.passed += 2;
@@ -166,7 +166,7 @@ impl Validator<'_> {
 
     /// `null` is never one of the choices, not even where it is listed.
     fn check_choices(&self, node: &Node, value: &Value, trail: &Trail<'_>, outcome: &mut Outcome) {
-        let choices = &node.values.choices;
+        let choices = &node.checks().choices;
         if choices.is_empty() || choices.iter().any(|choice| is_choice(value, choice)) {
             return;
         }
@@ -207,20 +207,20 @@ impl Validator<'_> {
                 outcome.errors.push(FieldError::invalid(&below(self.base, &path), name.as_str(), detail));
             }
         }
-        for name in node.values.required.iter().filter(|name| !fields.contains_key(*name)) {
+        for name in node.checks().required.iter().filter(|name| !fields.contains_key(*name)) {
             outcome.errors.push(FieldError::required(&trail.field(name).dotted_path(self.base), ""));
         }
     }
 
     fn check_field_count(&self, node: &Node, count: usize, trail: &Trail<'_>, outcome: &mut Outcome) {
-        if let Some(least) = node.values.min_properties.filter(|least| count < *least) {
+        if let Some(least) = node.checks().min_properties.filter(|least| count < *least) {
             outcome.errors.push(self.invalid(
                 trail,
                 count,
                 &format!("should have at least {least} properties"),
             ));
         }
-        if let Some(most) = node.values.max_properties.filter(|most| count > *most) {
+        if let Some(most) = node.checks().max_properties.filter(|most| count > *most) {
             outcome.errors.push(FieldError::too_many(&trail.dotted_path(self.base), count, most));
         }
     }
@@ -234,7 +234,7 @@ impl Validator<'_> {
         outcome: &mut Outcome,
     ) {
         outcome.passed += 2;
-        let checks = &node.values;
+        let checks = node.checks();
         if !checks.any_of.is_empty() {
             self.any_of(&checks.any_of, value, pair, trail, outcome);
         }
@@ -350,7 +350,7 @@ fn type_problem(node: &Node, value: &Value) -> Option<(String, &'static str)> {
             float => (wants(Type::Number) || (float.is_whole() && wants(Type::Integer)), "number", "float64"),
         },
     };
-    match node.values.format {
+    match node.checks().format {
         // A format is only of strings, and says what was wanted where there is something else.
         Some(_) if matches!(value, Value::String(_) | Value::Array(_)) => {
             let numeric = wants(Type::Integer) || wants(Type::Number);

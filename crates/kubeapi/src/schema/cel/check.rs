@@ -156,7 +156,7 @@ fn kind(found: Type_<'_>) -> Kind {
         Type_::Other | Type_::Metadata(_) | Type_::Fields(_) | Type_::Known(_) => Kind::Other,
         Type_::Of(node, _) => match node.kind {
             Some(Type::Boolean) => Kind::Bool,
-            Some(Type::String) if node.values.format.is_none() => Kind::Text,
+            Some(Type::String) if node.checks().format.is_none() => Kind::Text,
             Some(Type::String) | None => Kind::Any,
             Some(_) => Kind::Other,
         },
@@ -244,7 +244,7 @@ fn field<'a>(operand: Type_<'a>, name: &str) -> Result<Type_<'a>, String> {
                 node.properties.iter().find(|(key, _)| convert::escaped(key).as_deref() == Some(name));
             if is_object {
                 match name {
-                    "metadata" => return Ok(Type_::Metadata(named.map(|(_, schema)| schema))),
+                    "metadata" => return Ok(Type_::Metadata(named.map(|(_, schema)| &**schema))),
                     "apiVersion" | "kind" => return Ok(Type_::Text),
                     _ => {}
                 }
@@ -255,7 +255,7 @@ fn field<'a>(operand: Type_<'a>, name: &str) -> Result<Type_<'a>, String> {
                 (None, None) if node.int_or_string || node.kind.is_none() || node.additional.is_some() => {
                     Ok(Type_::Any)
                 }
-                (None, None) if node.values.format.is_some() => Ok(Type_::Any),
+                (None, None) if node.checks().format.is_some() => Ok(Type_::Any),
                 (None, None) => unknown(),
             }
         }

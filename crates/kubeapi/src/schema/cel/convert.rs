@@ -61,7 +61,7 @@ pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> Cel {
             (None, Some(Type::Integer)) => Cel::Int(number.as_f64().unwrap_or_default() as i64),
             (None, _) => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
         },
-        Value::String(text) => string(text, node.and_then(|node| node.values.format)),
+        Value::String(text) => string(text, node.and_then(|node| node.checks().format)),
         Value::Array(items) => {
             let schema = node.and_then(|node| node.items.as_deref());
             Cel::List(Arc::new(items.iter().map(|item| to_cel(item, schema)).collect()))
