@@ -1,11 +1,12 @@
 //! What a process knows of one kind: every object, kept current by one watch, whoever asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use packing::Packer;
+use sha2::{Digest as _, Sha256};
 
 use crate::object::{Key, KindId, Object};
 use crate::waiters::{Event, Waiters};
@@ -49,8 +50,8 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Arc<Key>, Arc<Object>>,
-    /// Keys in order. Most entries have one.
-    index: BTreeMap<Box<str>, Vec<Arc<Key>>>,
+    /// Entries, by what stands for them, and the keys below them. Thousands of texts of their own would take much more room.
+    index: BTreeSet<(u128, Arc<Key>)>,
     listeners: BTreeMap<&'static str, Listener>,
     /// Objects of a list that is being read.
     list: Option<BTreeMap<Arc<Key>, Arc<Object>>>,
@@ -58,24 +59,26 @@ struct State {
 }
 
 impl State {
-    fn file(&mut self, entry: String, key: &Arc<Key>) {
-        let keys = self.index.entry(entry.into()).or_default();
-        if let Err(place) = keys.binary_search(key) {
-            // Most stay alone.
-            keys.reserve_exact(usize::from(keys.is_empty()));
-            keys.insert(place, key.clone());
-        }
+    fn file(&mut self, entry: &str, key: &Arc<Key>) {
+        self.index.insert((slot(entry), key.clone()));
     }
 
-    fn unfile(&mut self, entry: &str, key: &Key) {
-        let Some(keys) = self.index.get_mut(entry) else { return };
-        if let Ok(place) = keys.binary_search_by(|one| (**one).cmp(key)) {
-            keys.remove(place);
-        }
-        if keys.is_empty() {
-            self.index.remove(entry);
-        }
+    fn unfile(&mut self, entry: &str, key: &Arc<Key>) {
+        self.index.remove(&(slot(entry), key.clone()));
     }
+
+    /// The keys below an entry, in order.
+    fn filed(&self, entry: &str) -> impl Iterator<Item = &Arc<Key>> {
+        let slot = slot(entry);
+        let first = (slot, Arc::new(Key::new("", "")));
+        self.index.range(first..).take_while(move |(found, _)| *found == slot).map(|(_, key)| key)
+    }
+}
+
+/// What stands for an entry in the index. No two texts that anybody could find have the same.
+fn slot(entry: &str) -> u128 {
+    let digest = Sha256::digest(entry.as_bytes());
+    digest.iter().take(16).fold(0, |slot, byte| slot << 8 | u128::from(*byte))
 }
 
 /// The objects of one kind.
@@ -144,8 +147,7 @@ impl Cache {
     /// The objects that the indexer files under `entry`, by namespace and name.
     pub fn filed(&self, entry: &str) -> Vec<Arc<Object>> {
         let state = self.read();
-        let keys = state.index.get(entry).into_iter().flatten();
-        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+        state.filed(entry).filter_map(|key| state.objects.get(key).cloned()).collect()
     }
 
     /// How many objects are open, and how many are folded.
@@ -242,7 +244,7 @@ impl Cache {
 
     /// Folds those of the next `most` objects after `from` that nobody has looked at since it last came by. Gives where to
     /// go on; none at the end.
-    pub(crate) fn fold(&self, from: Option<&Key>, most: usize, packer: &mut Packer) -> Option<Key> {
+    pub(crate) fn fold(&self, from: Option<&Key>, most: usize, packer: &Mutex<Packer>) -> Option<Key> {
         let after = from.map_or(Bound::Unbounded, Bound::Excluded);
         let next: Vec<Arc<Object>> = self
             .read()
@@ -290,8 +292,14 @@ impl Cache {
         }
     }
 
-    fn put(&self, key: &Key, object: Option<Arc<Object>>) {
+    fn put(&self, key: &Key, mut object: Option<Arc<Object>>) {
         let mut state = self.write();
+        // Both states of an object are of one name: it need not be there twice.
+        if let Some((known, _)) = state.objects.get_key_value(key)
+            && let Some(object) = object.as_mut().and_then(Arc::get_mut)
+        {
+            object.share_key(known);
+        }
         let before = match &object {
             Some(object) => state.objects.insert(object.shared_key().clone(), object.clone()),
             None => state.objects.remove(key),
@@ -303,10 +311,10 @@ impl Cache {
             _ => {}
         }
         if let Some(before) = &before {
-            (self.indexer)(before).into_iter().for_each(|entry| state.unfile(&entry, key));
+            (self.indexer)(before).iter().for_each(|entry| state.unfile(entry, before.shared_key()));
         }
         if let Some(after) = &object {
-            (self.indexer)(after).into_iter().for_each(|entry| state.file(entry, after.shared_key()));
+            (self.indexer)(after).iter().for_each(|entry| state.file(entry, after.shared_key()));
         }
         let listeners: Vec<Listener> = state.listeners.values().cloned().collect();
         drop(state);
@@ -439,12 +447,12 @@ mod tests {
         }
         let count = told.clone();
         cache.listen("test", || Arc::new(move |_| *count.lock().unwrap() += 1));
-        let mut packer = Packer::default();
-        let mut round = || {
-            let two = cache.fold(None, 2, &mut packer);
+        let packer = Mutex::new(Packer::new());
+        let round = || {
+            let two = cache.fold(None, 2, &packer);
             assert_eq!(two, Some(Key::new("n", "b")));
-            assert_eq!(cache.fold(two.as_ref(), 2, &mut packer), Some(Key::new("n", "c")));
-            assert_eq!(cache.fold(Some(&Key::new("n", "c")), 2, &mut packer), None);
+            assert_eq!(cache.fold(two.as_ref(), 2, &packer), Some(Key::new("n", "c")));
+            assert_eq!(cache.fold(Some(&Key::new("n", "c")), 2, &packer), None);
         };
         let before = cache.all();
         round();

@@ -31,6 +31,9 @@ const AT_ONCE: usize = 32;
 /// Objects that are looked at for each that comes, while too many are open.
 const FOR_EACH: usize = 4;
 
+/// Packs the objects of all caches: those of many clusters resemble each other.
+static PACKER: Mutex<Packer> = Mutex::new(Packer::new());
+
 /// The caches of a process. Clones are the same ones.
 #[derive(Clone)]
 pub struct Caches {
@@ -193,14 +196,13 @@ struct Broom {
     /// How far it is.
     at: Option<Key>,
     steps: Interval,
-    packer: Packer,
 }
 
 impl Broom {
     fn new() -> Self {
         let mut steps = tokio::time::interval(IDLE / STEPS);
         steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Broom { at: None, steps, packer: Packer::default() }
+        Broom { at: None, steps }
     }
 
     async fn due(&mut self) {
@@ -210,7 +212,7 @@ impl Broom {
     /// Something came: something else may have to go.
     fn make_room(&mut self, cache: &Cache) {
         if too_many_open() {
-            self.at = cache.fold(self.at.as_ref(), FOR_EACH, &mut self.packer);
+            self.at = cache.fold(self.at.as_ref(), FOR_EACH, &PACKER);
         }
     }
 
@@ -218,9 +220,9 @@ impl Broom {
         let steps = if too_many_open() { 1 } else { STEPS as usize };
         let share = cache.len().div_ceil(steps);
         for _ in 0..share.div_ceil(AT_ONCE) {
-            self.at = cache.fold(self.at.as_ref(), AT_ONCE, &mut self.packer);
+            self.at = cache.fold(self.at.as_ref(), AT_ONCE, &PACKER);
             if self.at.is_none() {
-                self.packer.forget_unused();
+                PACKER.lock().unwrap_or_else(PoisonError::into_inner).forget_unused();
                 return;
             }
             tokio::task::yield_now().await;

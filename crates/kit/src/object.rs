@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use api::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -121,8 +121,9 @@ pub struct Object {
 #[derive(Clone)]
 struct Head {
     key: Arc<Key>,
-    uid: Box<str>,
-    version: Box<str>,
+    /// The uid, and then the version.
+    marks: Box<str>,
+    uid_length: usize,
     deleting: bool,
 }
 
@@ -138,7 +139,7 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// More open objects than this, and caches fold without waiting those that were not asked for anything lately. No hard limit: what
 /// controllers ask for stays open.
-const ENOUGH: usize = 1000;
+const ENOUGH: usize = 300;
 
 /// Whether more objects are open than there should be.
 pub(crate) fn too_many_open() -> bool {
@@ -157,6 +158,12 @@ impl Open {
         OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Open { meta: Box::new(meta), document, typed: OnceLock::new() })
     }
+
+    /// Which others it resembles: those of its kind, and of Secrets those of its type.
+    fn group(&self) -> String {
+        let text = |field: &str| self.document[field].as_str().unwrap_or_default();
+        format!("{} {}", text("kind"), text("type"))
+    }
 }
 
 impl fmt::Debug for Object {
@@ -172,11 +179,12 @@ impl Object {
     /// If its metadata has no meaning.
     pub fn from_document(document: Value) -> Result<Self, serde_json::Error> {
         let open = Open::new(document)?;
-        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        let uid = open.meta.uid.as_deref().unwrap_or_default();
+        let version = open.meta.resource_version.as_deref().unwrap_or_default();
         let head = Head {
             key: Arc::new(Key::of(&open.meta)),
-            uid: text(&open.meta.uid),
-            version: text(&open.meta.resource_version),
+            marks: format!("{uid}{version}").into(),
+            uid_length: uid.len(),
             deleting: open.meta.deletion_timestamp.is_some(),
         };
         Ok(Object { head, folded: None, open: open.into(), asked: true.into() })
@@ -195,14 +203,19 @@ impl Object {
         Object::from_document(document)
     }
 
-    /// The same in little room, if it is open and nobody has asked it for anything since this was last called.
-    pub(crate) fn fold(&self, packer: &mut Packer) -> Option<Object> {
-        let open = self.open.get()?;
-        if self.asked.swap(false, Ordering::Relaxed) {
-            return None;
-        }
-        let pack = || Some(packer.pack("", &serde_json::to_vec(&open.document).ok()?));
-        let packed = self.folded.clone().or_else(pack)?;
+    /// The same in little room, if it is open and nobody has asked it for anything since this was last called; or in another place, if it is
+    /// folded already and where it is should be cleared.
+    pub(crate) fn fold(&self, packer: &Mutex<Packer>) -> Option<Object> {
+        let packer = || packer.lock().unwrap_or_else(PoisonError::into_inner);
+        let packed = match (self.open.get(), &self.folded) {
+            (Some(_), _) if self.asked.swap(false, Ordering::Relaxed) => return None,
+            (Some(_), Some(folded)) => folded.clone(),
+            (Some(open), None) => {
+                let text = serde_json::to_vec(&open.document).ok()?;
+                packer().pack(&open.group(), &text)
+            }
+            (None, folded) => packer().moved(folded.as_ref()?)?,
+        };
         let (head, open) = (self.head.clone(), OnceLock::new());
         Some(Object { head, folded: Some(packed), open, asked: false.into() })
     }
@@ -238,6 +251,13 @@ impl Object {
         &self.head.key
     }
 
+    /// Takes another copy of its key for its own.
+    pub(crate) fn share_key(&mut self, key: &Arc<Key>) {
+        if self.head.key == *key {
+            self.head.key = key.clone();
+        }
+    }
+
     /// Whether it takes the room of a whole document.
     pub(crate) fn is_open(&self) -> bool {
         self.open.get().is_some()
@@ -255,7 +275,7 @@ impl Object {
 
     /// What tells it from another one of the same name.
     pub fn uid(&self) -> &str {
-        &self.head.uid
+        &self.head.marks[..self.head.uid_length]
     }
 
     /// Whether it is being deleted.
@@ -265,12 +285,12 @@ impl Object {
 
     /// What tells this state of it from others.
     pub fn version(&self) -> &str {
-        &self.head.version
+        &self.head.marks[self.head.uid_length..]
     }
 
     /// The revision of the store in which it was written.
     pub fn revision(&self) -> u64 {
-        self.head.version.parse().unwrap_or_default()
+        self.version().parse().unwrap_or_default()
     }
 
     /// A label's value.
@@ -372,12 +392,12 @@ mod tests {
     proptest! {
         #[test]
         fn folding_loses_nothing(spec in prop::collection::vec(documents(), 1..6)) {
-            let mut packer = Packer::default();
+            let packer = Mutex::new(Packer::new());
             for spec in spec {
                 let document = json!({"metadata": {"name": "x"}, "spec": spec});
                 let object = Object::from_document(document.clone()).unwrap();
-                prop_assert!(object.fold(&mut packer).is_none(), "it was just made");
-                let folded = object.fold(&mut packer).unwrap();
+                prop_assert!(object.fold(&packer).is_none(), "it was just made");
+                let folded = object.fold(&packer).unwrap();
                 prop_assert!(!folded.is_open());
                 prop_assert_eq!(folded.document(), &document);
             }

@@ -4,14 +4,17 @@
 //! names. So each is packed against a model, another text of its group, and takes the room of what it does not share
 //! with it. Packing is for memory only: there is no format that anybody could keep.
 
+mod shelf;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use lz4_flex::block::{compress, compress_with_dict, decompress, decompress_with_dict};
+use shelf::{Block, Shelves};
 
 /// Models of one group, at most. A group is mixed where one kind has several uses, as Secrets have.
-const MODELS: usize = 8;
+const MODELS: usize = 12;
 
 /// The longest model: what is further back than this the compression does not find.
 const LONGEST_MODEL: usize = 48 << 10;
@@ -19,37 +22,81 @@ const LONGEST_MODEL: usize = 48 << 10;
 /// The shortest text that is worth a model.
 const SHORTEST_MODEL: usize = 256;
 
-/// A text that shrinks to this part needs no better model. Others become models themselves, while there is room for more.
+/// A text that shrinks to this part needs no better model.
 const GOOD: usize = 8;
+
+/// One that no model shrinks to this part becomes a model itself, while there is room for more: the others are no help to texts of its use.
+/// What is random in a text keeps it above [`GOOD`] beside the best of models.
+const POOR: usize = 2;
 
 /// Packs texts, and chooses their models.
 #[derive(Debug, Default)]
 pub struct Packer {
     groups: BTreeMap<Box<str>, Vec<Arc<[u8]>>>,
+    shelves: Shelves,
 }
 
 /// A packed text. It has all that it needs to be opened. Clones share it.
 #[derive(Clone)]
 pub struct Packed {
-    block: Arc<[u8]>,
+    block: Block,
     length: usize,
     model: Option<Arc<[u8]>>,
 }
 
 impl fmt::Debug for Packed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes in {}", self.length, self.block.len())
+        write!(f, "{} bytes in {}", self.length, self.room())
+    }
+}
+
+/// A text in little room that has no place yet.
+struct Loose {
+    bytes: Vec<u8>,
+    length: usize,
+    model: Option<Arc<[u8]>>,
+}
+
+impl Loose {
+    fn with(model: Option<Arc<[u8]>>, text: &[u8]) -> Self {
+        let bytes = match &model {
+            Some(model) => compress_with_dict(text, model),
+            None => compress(text),
+        };
+        Loose { bytes, length: text.len(), model }
+    }
+
+    fn shrinks_to(&self, part: usize) -> bool {
+        self.bytes.len() * part <= self.length
+    }
+
+    fn is_well_packed(&self) -> bool {
+        self.shrinks_to(GOOD) || (self.model.is_some() && self.shrinks_to(POOR))
     }
 }
 
 impl Packer {
+    /// One that has packed nothing yet.
+    pub const fn new() -> Self {
+        Packer { groups: BTreeMap::new(), shelves: Shelves::new() }
+    }
+
     /// Packs a text; `group` says which others it resembles.
     pub fn pack(&mut self, group: &str, text: &[u8]) -> Packed {
-        let packed = self.best(group, text);
-        if packed.is_good() || !(SHORTEST_MODEL..=LONGEST_MODEL).contains(&text.len()) {
-            return packed;
+        let mut packed = self.best(group, text);
+        if !packed.is_well_packed()
+            && (SHORTEST_MODEL..=LONGEST_MODEL).contains(&text.len())
+            && let Some(model) = self.adopt(group, text)
+        {
+            packed = Loose::with(Some(model), text);
         }
-        self.adopt(group, text).map_or(packed, |model| Packed::with(Some(model), text))
+        Packed { block: self.shelves.put(&packed.bytes), length: packed.length, model: packed.model }
+    }
+
+    /// The same text in another place, if the one where it is should be cleared: much of the room around it is not used any more.
+    pub fn moved(&mut self, packed: &Packed) -> Option<Packed> {
+        let block = self.shelves.moved(&packed.block)?;
+        Some(Packed { block, ..packed.clone() })
     }
 
     /// Forgets models that no text is packed with any more.
@@ -61,14 +108,14 @@ impl Packer {
     }
 
     /// The text in the least room that there is without a new model.
-    fn best(&self, group: &str, text: &[u8]) -> Packed {
-        let mut best = Packed::with(None, text);
+    fn best(&self, group: &str, text: &[u8]) -> Loose {
+        let mut best = Loose::with(None, text);
         for model in self.groups.get(group).into_iter().flatten() {
-            let packed = Packed::with(Some(model.clone()), text);
-            if packed.block.len() < best.block.len() {
+            let packed = Loose::with(Some(model.clone()), text);
+            if packed.bytes.len() < best.bytes.len() {
                 best = packed;
             }
-            if best.is_good() {
+            if best.shrinks_to(GOOD) {
                 break;
             }
         }
@@ -88,24 +135,12 @@ impl Packer {
 }
 
 impl Packed {
-    fn with(model: Option<Arc<[u8]>>, text: &[u8]) -> Self {
-        let block = match &model {
-            Some(model) => compress_with_dict(text, model),
-            None => compress(text),
-        };
-        Packed { block: block.into(), length: text.len(), model }
-    }
-
-    fn is_good(&self) -> bool {
-        self.block.len() * GOOD <= self.length
-    }
-
     /// The text.
     pub fn open(&self) -> Vec<u8> {
-        let text = match &self.model {
-            Some(model) => decompress_with_dict(&self.block, self.length, model),
-            None => decompress(&self.block, self.length),
-        };
+        let text = self.block.read(|bytes| match &self.model {
+            Some(model) => decompress_with_dict(bytes, self.length, model),
+            None => decompress(bytes, self.length),
+        });
         text.expect("what was packed can be opened")
     }
 
@@ -116,7 +151,7 @@ impl Packed {
 
     /// The room that it takes for itself.
     pub fn room(&self) -> usize {
-        self.block.len()
+        self.block.size()
     }
 }
 

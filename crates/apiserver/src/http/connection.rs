@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -111,6 +111,26 @@ where
     F: Front,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    // Boxed, as a watch goes on for long when nothing of this is needed any more.
+    let lasting = Box::pin(converse(front, stream, certificates, peer)).await;
+    if let Some((response, sender)) = lasting
+        && let Err(error) = lasting::write(response, &sender).await
+    {
+        tracing::debug!(%error, "a watch ended early");
+    }
+}
+
+/// Answers the requests of a connection until it ends, or until an answer lasts: then it gives that, and what it is to be written to.
+async fn converse<F, S>(
+    front: F,
+    stream: S,
+    certificates: Certificates,
+    peer: Option<SocketAddr>,
+) -> Option<(Response<Tracked<F::Body, Active>>, Sender<Patient<S>>)>
+where
+    F: Front,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let this = front.clone();
     let (activity, taken) = (Arc::<Activity>::default(), Taken::default());
     let (of_requests, callers, lasting) = (activity.clone(), Callers::default(), taken.clone());
@@ -135,34 +155,27 @@ where
     });
     let settings = this.settings();
     let (stream, sender) = gather(Patient::new(stream, settings.stalled));
-    let outcome = {
-        let (streams, mut running) = streams(settings.stalled);
-        let builder = builder(settings, streams);
-        // Boxed, so that it is gone when the connection is taken from it.
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let mut connection = Box::pin(connection);
-        let over = async {
-            tokio::select! { biased; () = this.closed() => {}, () = idle(&activity, settings.idle) => {} }
-        };
-        tokio::select! {
-            biased;
-            outcome = in_turns(connection.as_mut(), &mut running, &sender, &taken) => outcome,
-            () = over => {
-                connection.as_mut().graceful_shutdown();
-                in_turns(connection.as_mut(), &mut running, &sender, &taken).await
-            }
+    let (streams, mut running) = streams(settings.stalled);
+    let builder = builder(settings, streams);
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let over = async {
+        tokio::select! { biased; () = this.closed() => {}, () = idle(&activity, settings.idle) => {} }
+    };
+    let outcome = tokio::select! {
+        biased;
+        outcome = in_turns(connection.as_mut(), &mut running, &sender, &taken) => outcome,
+        () = over => {
+            connection.as_mut().graceful_shutdown();
+            in_turns(connection.as_mut(), &mut running, &sender, &taken).await
         }
     };
     match outcome {
         // If it was upgraded, it goes on without us.
         Outcome::Ended(Ok(())) => sender.write_through(settings.stalled).await,
         Outcome::Ended(Err(error)) => tracing::debug!(error, "a connection ended early"),
-        Outcome::Lasts(response) => {
-            if let Err(error) = lasting::write(response, &sender).await {
-                tracing::debug!(%error, "a watch ended early");
-            }
-        }
+        Outcome::Lasts(response) => return Some((response, sender)),
     }
+    None
 }
 
 /// What becomes of a connection.

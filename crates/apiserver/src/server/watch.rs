@@ -273,7 +273,7 @@ impl Watching {
             return Ok(());
         }
         let stored = self.first.iter().take(some).map(|stored| (&**stored, stored.modified));
-        let objects = self.conversion.decode_all(&self.resource, stored).await?;
+        let objects = Box::pin(self.conversion.decode_all(&self.resource, stored)).await?;
         self.first.drain(..some);
         let chosen = objects.into_iter().filter(|object| self.selection.matches(object));
         let events = chosen.map(|object| WatchEvent { event: EventType::Added, object });
@@ -299,7 +299,8 @@ impl Watching {
         let Some(change) = self.taken.clone() else { return Ok(()) };
         let told = match self.line_of(&change) {
             Some(line) => line.map(Told::Line),
-            None => self.event_of(&change).await?.map(Told::Event),
+            // Boxed, as every watch has room for this future, and few ever need it.
+            None => Box::pin(self.event_of(&change)).await?.map(Told::Event),
         };
         self.taken = None;
         self.ready.extend(told);

@@ -43,17 +43,21 @@ impl Content {
         open.get_or_insert_with(unpack).clone()
     }
 
-    /// Packs the value if nobody has read it since this was last called.
+    /// Packs the value if nobody has read it since this was last called. One that is packed already may be moved to where it keeps less room.
     pub(super) fn fold(&self, packer: &mut Packer, group: &str) {
         if self.length < SHORTEST || self.is_read.swap(false, Ordering::Relaxed) {
             return;
         }
         let mut form = self.form();
-        let Form { open, packed } = &mut *form;
-        if let Some(value) = &*open {
-            packed.get_or_insert_with(|| packer.pack(group, value));
+        let packed = match (&form.open, &form.packed) {
+            (Some(value), None) => Some(packer.pack(group, value)),
+            (_, Some(packed)) => packer.moved(packed),
+            (None, None) => None,
+        };
+        if packed.is_some() {
+            form.packed = packed;
         }
-        *open = None;
+        form.open = None;
     }
 
     fn form(&self) -> MutexGuard<'_, Form> {
