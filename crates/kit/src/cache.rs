@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use packing::Packer;
 use sha2::{Digest as _, Sha256};
 
-use crate::object::{Key, KindId, Object};
+use crate::object::{Key, KindId, Object, Pressure};
 use crate::waiters::{Event, Waiters};
 
 /// What an object can be found by, beside its name.
@@ -242,9 +242,14 @@ impl Cache {
         self.write().trouble = Some(trouble);
     }
 
-    /// Folds those of the next `most` objects after `from` that nobody has looked at since it last came by. Gives where to
-    /// go on; none at the end.
-    pub(crate) fn fold(&self, from: Option<&Key>, most: usize, packer: &Mutex<Packer>) -> Option<Key> {
+    /// Folds those of the next `most` objects after `from` that the pressure is on. Gives where to go on; none at the end.
+    pub(crate) fn fold(
+        &self,
+        from: Option<&Key>,
+        most: usize,
+        packer: &Mutex<Packer>,
+        pressure: Pressure,
+    ) -> Option<Key> {
         let after = from.map_or(Bound::Unbounded, Bound::Excluded);
         let next: Vec<Arc<Object>> = self
             .read()
@@ -254,7 +259,7 @@ impl Cache {
             .map(|(_, one)| one.clone())
             .collect();
         for object in &next {
-            let Some(folded) = object.fold(packer) else { continue };
+            let Some(folded) = object.fold(packer, pressure) else { continue };
             // Nothing is new: listeners need not know. If it changed meanwhile the newer one stays.
             if let Some(place) = self.write().objects.get_mut(&object.key())
                 && Arc::ptr_eq(place, object)
@@ -449,10 +454,10 @@ mod tests {
         cache.listen("test", || Arc::new(move |_| *count.lock().unwrap() += 1));
         let packer = Mutex::new(Packer::new());
         let round = || {
-            let two = cache.fold(None, 2, &packer);
+            let two = cache.fold(None, 2, &packer, Pressure::Low);
             assert_eq!(two, Some(Key::new("n", "b")));
-            assert_eq!(cache.fold(two.as_ref(), 2, &packer), Some(Key::new("n", "c")));
-            assert_eq!(cache.fold(Some(&Key::new("n", "c")), 2, &packer), None);
+            assert_eq!(cache.fold(two.as_ref(), 2, &packer, Pressure::Low), Some(Key::new("n", "c")));
+            assert_eq!(cache.fold(Some(&Key::new("n", "c")), 2, &packer, Pressure::Low), None);
         };
         let before = cache.all();
         round();

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::cache::{Cache, Indexer};
-use crate::object::{Key, KindId, Object, too_many_open, trim};
+use crate::object::{Key, KindId, Object, Pressure, trim};
 
 /// How long a watch that broke waits before it comes back: twice as long each time, up to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -211,16 +211,17 @@ impl Broom {
 
     /// Something came: something else may have to go.
     fn make_room(&mut self, cache: &Cache) {
-        if too_many_open() {
-            self.at = cache.fold(self.at.as_ref(), FOR_EACH, &PACKER);
+        let pressure = Pressure::now();
+        if pressure > Pressure::Low {
+            self.at = cache.fold(self.at.as_ref(), FOR_EACH, &PACKER, pressure);
         }
     }
 
     async fn sweep(&mut self, cache: &Cache) {
-        let steps = if too_many_open() { 1 } else { STEPS as usize };
+        let steps = if Pressure::now() > Pressure::Low { 1 } else { STEPS as usize };
         let share = cache.len().div_ceil(steps);
         for _ in 0..share.div_ceil(AT_ONCE) {
-            self.at = cache.fold(self.at.as_ref(), AT_ONCE, &PACKER);
+            self.at = cache.fold(self.at.as_ref(), AT_ONCE, &PACKER, Pressure::now());
             if self.at.is_none() {
                 PACKER.lock().unwrap_or_else(PoisonError::into_inner).forget_unused();
                 return;

@@ -137,13 +137,31 @@ struct Open {
 /// How many objects of the process are open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// More open objects than this, and caches fold without waiting those that were not asked for anything lately. No hard limit: what
-/// controllers ask for stays open.
-const ENOUGH: usize = 300;
+/// More open objects than this, and caches fold without waiting those that were not asked for anything lately.
+const ENOUGH: usize = 500;
+/// More than this, and they fold the others, too: whoever needs one opens it again.
+const TOO_MANY: usize = 1000;
 
-/// Whether more objects are open than there should be.
-pub(crate) fn too_many_open() -> bool {
-    OPEN.load(Ordering::Relaxed) > ENOUGH
+/// Which objects are to be folded, by how many are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pressure {
+    /// Those that nobody has asked for anything for a while.
+    Low,
+    /// Those that nobody has asked for anything lately, at once.
+    High,
+    /// All.
+    Highest,
+}
+
+impl Pressure {
+    /// Now.
+    pub(crate) fn now() -> Self {
+        match OPEN.load(Ordering::Relaxed) {
+            ..=ENOUGH => Pressure::Low,
+            ..=TOO_MANY => Pressure::High,
+            _ => Pressure::Highest,
+        }
+    }
 }
 
 impl Drop for Open {
@@ -203,12 +221,14 @@ impl Object {
         Object::from_document(document)
     }
 
-    /// The same in little room, if it is open and nobody has asked it for anything since this was last called; or in another place, if it is
-    /// folded already and where it is should be cleared.
-    pub(crate) fn fold(&self, packer: &Mutex<Packer>) -> Option<Object> {
+    /// The same in little room, if it is open and nobody has asked it for anything since this was last called, or whether anybody has does not
+    /// matter any more; or in another place, if it is folded already and where it is should be cleared.
+    pub(crate) fn fold(&self, packer: &Mutex<Packer>, pressure: Pressure) -> Option<Object> {
         let packer = || packer.lock().unwrap_or_else(PoisonError::into_inner);
         let packed = match (self.open.get(), &self.folded) {
-            (Some(_), _) if self.asked.swap(false, Ordering::Relaxed) => return None,
+            (Some(_), _) if self.asked.swap(false, Ordering::Relaxed) && pressure < Pressure::Highest => {
+                return None;
+            }
             (Some(_), Some(folded)) => folded.clone(),
             (Some(open), None) => {
                 let text = serde_json::to_vec(&open.document).ok()?;
@@ -396,12 +416,23 @@ mod tests {
             for spec in spec {
                 let document = json!({"metadata": {"name": "x"}, "spec": spec});
                 let object = Object::from_document(document.clone()).unwrap();
-                prop_assert!(object.fold(&packer).is_none(), "it was just made");
-                let folded = object.fold(&packer).unwrap();
+                prop_assert!(object.fold(&packer, Pressure::Low).is_none(), "it was just made");
+                let folded = object.fold(&packer, Pressure::Low).unwrap();
                 prop_assert!(!folded.is_open());
                 prop_assert_eq!(folded.document(), &document);
             }
         }
+    }
+
+    #[test]
+    fn where_far_too_many_are_open_it_does_not_matter_who_is_asked() {
+        let (packer, document) = (Mutex::new(Packer::new()), json!({"metadata": {"name": "x", "uid": "u"}}));
+        let object = Object::from_document(document.clone()).unwrap();
+        assert!(object.fold(&packer, Pressure::High).is_none(), "it was just made");
+        object.document();
+        let folded = object.fold(&packer, Pressure::Highest).unwrap();
+        assert!(!folded.is_open());
+        assert_eq!((folded.uid(), folded.version(), folded.document()), ("u", "", &document));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 const FIRST: usize = 4 << 10;
 const LARGEST: usize = 64 << 10;
 
-/// A shelf is to be cleared when less than this part of what was put there is still in use.
-const SPARSE: usize = 2;
+/// A shelf is to be cleared when less than so many quarters of what was put there are still in use.
+const SPARSE: usize = 3;
 
 struct Shelf {
     /// It grows up to its capacity, and what is there stays where it is.
@@ -98,7 +98,7 @@ impl Shelf {
 
     fn is_sparse(&self) -> bool {
         let all = self.bytes.read().unwrap_or_else(PoisonError::into_inner).len();
-        self.used.load(Ordering::Relaxed) * SPARSE < all
+        self.used.load(Ordering::Relaxed) * 4 < all * SPARSE
     }
 }
 
@@ -164,14 +164,14 @@ mod tests {
         let next = shelves.put(&[9; 1000]);
         assert!(!Arc::ptr_eq(&next.shelf, &blocks[4].shelf));
         assert!(shelves.moved(&blocks[0]).is_none(), "all of it is in use");
-        blocks.drain(1..4);
+        blocks.drain(1..3);
         let copy = blocks[0].clone();
         assert!(shelves.moved(&blocks[0]).is_none(), "a copy counts");
         drop(copy);
         for block in &mut blocks {
             *block = shelves.moved(block).expect("the shelf is to be cleared");
         }
-        assert_eq!((text(&blocks[0]), text(&blocks[1])), (vec![0; 800], vec![4; 800]));
+        assert_eq!((text(&blocks[0]), text(&blocks[2])), (vec![0; 800], vec![4; 800]));
         assert!(first.upgrade().is_none());
         drop(next);
         assert!(shelves.moved(&blocks[1]).is_none(), "its shelf is being filled");

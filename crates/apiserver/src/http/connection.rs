@@ -97,26 +97,33 @@ async fn idle(activity: &Activity, most: Duration) {
 
 /// Serves one connection to its end, whatever it runs over. `certificates` are those of the client, verified. A
 /// connection that is not used, or whose client does not read, is ended.
-pub async fn serve<F, S>(front: F, stream: S, certificates: Certificates)
+pub fn serve<F, S>(front: F, stream: S, certificates: Certificates) -> impl Future<Output = ()> + Send
 where
     F: Front,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    serve_from(front, stream, certificates, None).await;
+    serve_from(front, stream, certificates, None)
 }
 
 /// The same, for a client whose address is known.
-pub async fn serve_from<F, S>(front: F, stream: S, certificates: Certificates, peer: Option<SocketAddr>)
+pub fn serve_from<F, S>(
+    front: F,
+    stream: S,
+    certificates: Certificates,
+    peer: Option<SocketAddr>,
+) -> impl Future<Output = ()> + Send
 where
     F: Front,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     // Boxed, as a watch goes on for long when nothing of this is needed any more.
-    let lasting = Box::pin(converse(front, stream, certificates, peer)).await;
-    if let Some((response, sender)) = lasting
-        && let Err(error) = lasting::write(response, &sender).await
-    {
-        tracing::debug!(%error, "a watch ended early");
+    let conversation = Box::pin(converse(front, stream, certificates, peer));
+    async {
+        if let Some((response, sender)) = conversation.await
+            && let Err(error) = lasting::write(response, &sender).await
+        {
+            tracing::debug!(%error, "a watch ended early");
+        }
     }
 }
 

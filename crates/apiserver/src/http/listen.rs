@@ -1,12 +1,13 @@
 //! The listener: TLS, and no more connections than there may be.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -14,7 +15,9 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::error::Elapsed;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::connection::serve_from;
 use super::quota::{Held, Quota};
@@ -110,14 +113,28 @@ async fn accepted_by<F: Front>(front: F, stream: TcpStream, tls: Option<TlsAccep
     // It counts as long as it lives, also when it is another protocol's.
     let stream = Counted { stream, _held: held };
     let Some(tls) = tls else { return serve_from(front, stream, Certificates::default(), peer).await };
-    match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+    // Boxed: it is large, and soon over.
+    let accepted = Box::pin(tokio::time::timeout(HANDSHAKE, tls.accept(stream)));
+    if let Some(serving) = accepted.map(|accepted| serving(front, accepted, peer)).await {
+        serving.await;
+    }
+}
+
+/// Serves the connection of a handshake. No async function: it would have room for the connection as long as that lives.
+fn serving<F: Front, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    front: F,
+    accepted: Result<io::Result<TlsStream<S>>, Elapsed>,
+    peer: Option<SocketAddr>,
+) -> Option<impl Future<Output = ()> + Send> {
+    match accepted {
         Ok(Ok(stream)) => {
             let shown = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
-            serve_from(front, stream, Certificates(shown.into()), peer).await;
+            return Some(serve_from(front, stream, Certificates(shown.into()), peer));
         }
         Ok(Err(error)) => tracing::debug!(%error, "no TLS connection came about"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
+    None
 }
 
 /// A connection that counts for its address.
