@@ -28,8 +28,9 @@ const IDLE: Duration = Duration::from_secs(30);
 const STEPS: u32 = 6;
 /// Objects that are folded in one go, before others may run.
 const AT_ONCE: usize = 32;
-/// Objects that are looked at for each that comes, while too many are open.
+/// Objects that are looked at for each that comes, while enough are open, and while too many are: most of them are folded already.
 const FOR_EACH: usize = 4;
+const FOR_EACH_OF_TOO_MANY: usize = 32;
 
 /// Packs the objects of all caches: those of many clusters resemble each other.
 static PACKER: Mutex<Packer> = Mutex::new(Packer::new());
@@ -212,9 +213,12 @@ impl Broom {
     /// Something came: something else may have to go.
     fn make_room(&mut self, cache: &Cache) {
         let pressure = Pressure::now();
-        if pressure > Pressure::Low {
-            self.at = cache.fold(self.at.as_ref(), FOR_EACH, &PACKER, pressure);
-        }
+        let some = match pressure {
+            Pressure::Low => return,
+            Pressure::High => FOR_EACH,
+            Pressure::Highest => FOR_EACH_OF_TOO_MANY,
+        };
+        self.at = cache.fold(self.at.as_ref(), some, &PACKER, pressure);
     }
 
     async fn sweep(&mut self, cache: &Cache) {

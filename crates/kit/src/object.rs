@@ -134,13 +134,14 @@ struct Open {
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// How many objects of the process are open.
+/// How many objects there are in the process, and how many are open.
+static ALL: AtomicUsize = AtomicUsize::new(0);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// More open objects than this, and caches fold without waiting those that were not asked for anything lately.
+/// So many open objects, or this part of all if that is more, are enough: caches fold without waiting those that were not asked for
+/// anything lately. Twice as many are too many, and they fold the others, too: whoever needs one opens it again.
 const ENOUGH: usize = 500;
-/// More than this, and they fold the others, too: whoever needs one opens it again.
-const TOO_MANY: usize = 1000;
+const PART: usize = 32;
 
 /// Which objects are to be folded, by how many are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,9 +157,14 @@ pub(crate) enum Pressure {
 impl Pressure {
     /// Now.
     pub(crate) fn now() -> Self {
-        match OPEN.load(Ordering::Relaxed) {
-            ..=ENOUGH => Pressure::Low,
-            ..=TOO_MANY => Pressure::High,
+        Pressure::of(OPEN.load(Ordering::Relaxed), ALL.load(Ordering::Relaxed))
+    }
+
+    fn of(open: usize, all: usize) -> Self {
+        let enough = ENOUGH.max(all / PART);
+        match open {
+            _ if open <= enough => Pressure::Low,
+            _ if open <= enough * 2 => Pressure::High,
             _ => Pressure::Highest,
         }
     }
@@ -190,7 +196,18 @@ impl fmt::Debug for Object {
     }
 }
 
+impl Drop for Object {
+    fn drop(&mut self) {
+        ALL.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Object {
+    fn new(head: Head, folded: Option<Packed>, open: OnceLock<Open>) -> Self {
+        ALL.fetch_add(1, Ordering::Relaxed);
+        Object { head, folded, open, asked: true.into() }
+    }
+
     /// An object from its document.
     ///
     /// # Errors
@@ -205,7 +222,7 @@ impl Object {
             uid_length: uid.len(),
             deleting: open.meta.deletion_timestamp.is_some(),
         };
-        Ok(Object { head, folded: None, open: open.into(), asked: true.into() })
+        Ok(Object::new(head, None, open.into()))
     }
 
     pub(crate) fn from_dynamic(
@@ -236,8 +253,9 @@ impl Object {
             }
             (None, folded) => packer().moved(folded.as_ref()?)?,
         };
-        let (head, open) = (self.head.clone(), OnceLock::new());
-        Some(Object { head, folded: Some(packed), open, asked: false.into() })
+        let folded = Object::new(self.head.clone(), Some(packed), OnceLock::new());
+        folded.asked.store(false, Ordering::Relaxed);
+        Some(folded)
     }
 
     fn open(&self) -> &Open {
@@ -421,6 +439,22 @@ mod tests {
                 prop_assert!(!folded.is_open());
                 prop_assert_eq!(folded.document(), &document);
             }
+        }
+    }
+
+    #[test]
+    fn the_pressure_grows_with_what_is_open() {
+        use Pressure::{High, Highest, Low};
+        for (open, all, pressure) in [
+            (500, 500, Low),
+            (501, 600, High),
+            (1000, 10_000, High),
+            (1001, 10_000, Highest),
+            (1001, 170_000, Low),
+            (10_000, 170_000, High),
+            (11_000, 170_000, Highest),
+        ] {
+            assert_eq!(Pressure::of(open, all), pressure, "{open} of {all}");
         }
     }
 
