@@ -1,5 +1,7 @@
 //! Requests that are handed on to another server, and what comes back: bodies as they come, upgrades as byte streams.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::HOST;
 use http::uri::PathAndQuery;
@@ -16,6 +18,9 @@ use crate::body::{self, Body};
 use crate::headers;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long a connection is kept that nobody uses: there may be a thousand servers, and each connection has its buffers.
+const UNUSED: Duration = Duration::from_secs(20);
 
 /// A server to hand requests on to. Clones are the same.
 pub type Backend<B = Incoming> = BoxCloneSyncService<Request<B>, Response<Incoming>, BoxError>;
@@ -39,7 +44,7 @@ where
 {
     let https = config.rustls_https_connector_with_connector(connector)?;
     let mut builder = Client::builder(TokioExecutor::new());
-    builder.pool_timer(TokioTimer::new()).timer(TokioTimer::new());
+    builder.pool_timer(TokioTimer::new()).timer(TokioTimer::new()).pool_idle_timeout(UNUSED);
     let http = builder.build(https).map_err(BoxError::from);
     Ok(match config.auth_layer()? {
         Some(auth) => {

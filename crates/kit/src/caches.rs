@@ -30,7 +30,7 @@ const STEPS: u32 = 6;
 const AT_ONCE: usize = 32;
 /// Objects that are looked at for each that comes, while enough are open, and while too many are: most of them are folded already.
 const FOR_EACH: usize = 4;
-const FOR_EACH_OF_TOO_MANY: usize = 32;
+const FOR_EACH_OF_TOO_MANY: usize = 16;
 
 /// Packs the objects of all caches: those of many clusters resemble each other.
 static PACKER: Mutex<Packer> = Mutex::new(Packer::new());

@@ -9,6 +9,7 @@ use api::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::core::{ApiResource, DynamicObject};
 use packing::{Packed, Packer};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -112,7 +113,8 @@ pub struct Object {
     head: Head,
     /// What it was folded into.
     folded: Option<Packed>,
-    open: OnceLock<Open>,
+    /// Boxed: most objects are folded most of the time.
+    open: OnceLock<Box<Open>>,
     /// Whether it was asked for anything since the cache last looked.
     asked: AtomicBool,
 }
@@ -127,11 +129,18 @@ struct Head {
     deleting: bool,
 }
 
+/// What has been asked for of an object, each made when it is first asked for: few ask for all of it.
+#[derive(Default)]
 struct Open {
-    meta: Box<ObjectMeta>,
-    document: Value,
-    /// The typed view, made when it is first asked for.
+    meta: OnceLock<Box<ObjectMeta>>,
+    document: OnceLock<Value>,
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// No more of an object than its metadata.
+#[derive(Deserialize)]
+struct MetaOnly {
+    metadata: Box<ObjectMeta>,
 }
 
 /// How many objects there are in the process, and how many are open.
@@ -177,17 +186,16 @@ impl Drop for Open {
 }
 
 impl Open {
-    fn new(document: Value) -> Result<Self, serde_json::Error> {
-        let meta = serde::Deserialize::deserialize(&document["metadata"])?;
+    fn new() -> Self {
         OPEN.fetch_add(1, Ordering::Relaxed);
-        Ok(Open { meta: Box::new(meta), document, typed: OnceLock::new() })
+        Open::default()
     }
+}
 
-    /// Which others it resembles: those of its kind, and of Secrets those of its type.
-    fn group(&self) -> String {
-        let text = |field: &str| self.document[field].as_str().unwrap_or_default();
-        format!("{} {}", text("kind"), text("type"))
-    }
+/// Which others an object resembles: those of its kind, and of Secrets those of its type.
+fn group(document: &Value) -> String {
+    let text = |field: &str| document[field].as_str().unwrap_or_default();
+    format!("{} {}", text("kind"), text("type"))
 }
 
 impl fmt::Debug for Object {
@@ -203,7 +211,7 @@ impl Drop for Object {
 }
 
 impl Object {
-    fn new(head: Head, folded: Option<Packed>, open: OnceLock<Open>) -> Self {
+    fn new(head: Head, folded: Option<Packed>, open: OnceLock<Box<Open>>) -> Self {
         ALL.fetch_add(1, Ordering::Relaxed);
         Object { head, folded, open, asked: true.into() }
     }
@@ -213,16 +221,18 @@ impl Object {
     /// # Errors
     /// If its metadata has no meaning.
     pub fn from_document(document: Value) -> Result<Self, serde_json::Error> {
-        let open = Open::new(document)?;
-        let uid = open.meta.uid.as_deref().unwrap_or_default();
-        let version = open.meta.resource_version.as_deref().unwrap_or_default();
+        let meta: Box<ObjectMeta> = Deserialize::deserialize(&document["metadata"])?;
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        let version = meta.resource_version.as_deref().unwrap_or_default();
         let head = Head {
-            key: Arc::new(Key::of(&open.meta)),
+            key: Arc::new(Key::of(&meta)),
             marks: format!("{uid}{version}").into(),
             uid_length: uid.len(),
-            deleting: open.meta.deletion_timestamp.is_some(),
+            deleting: meta.deletion_timestamp.is_some(),
         };
-        Ok(Object::new(head, None, open.into()))
+        let mut open = Open::new();
+        (open.meta, open.document) = (meta.into(), document.into());
+        Ok(Object::new(head, None, Box::new(open).into()))
     }
 
     pub(crate) fn from_dynamic(
@@ -248,8 +258,9 @@ impl Object {
             }
             (Some(_), Some(folded)) => folded.clone(),
             (Some(open), None) => {
-                let text = serde_json::to_vec(&open.document).ok()?;
-                packer().pack(&open.group(), &text)
+                let document = open.document.get()?;
+                let text = serde_json::to_vec(document).ok()?;
+                packer().pack(&group(document), &text)
             }
             (None, folded) => packer().moved(folded.as_ref()?)?,
         };
@@ -262,21 +273,23 @@ impl Object {
         if !self.asked.load(Ordering::Relaxed) {
             self.asked.store(true, Ordering::Relaxed);
         }
-        self.open.get_or_init(|| {
-            let text = self.folded.as_ref().map(Packed::open).unwrap_or_default();
-            let open = serde_json::from_slice(&text).and_then(Open::new);
-            open.expect("it was open before it was folded")
-        })
+        self.open.get_or_init(|| Box::new(Open::new()))
+    }
+
+    /// Reads what it was folded into.
+    fn unfold<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.folded.as_ref().map(Packed::open).unwrap_or_default())
     }
 
     /// Its metadata.
     pub fn meta(&self) -> &ObjectMeta {
-        &self.open().meta
+        let made = || self.unfold::<MetaOnly>().expect("it had metadata before it was folded").metadata;
+        self.open().meta.get_or_init(made)
     }
 
     /// The whole object.
     pub fn document(&self) -> &Value {
-        &self.open().document
+        self.open().document.get_or_init(|| self.unfold().expect("it was a document before it was folded"))
     }
 
     /// Which one it is.
@@ -356,11 +369,16 @@ impl Object {
             return Ok(known);
         }
         let unreadable = |problem: serde_json::Error| Unreadable {
-            kind: open.document["kind"].as_str().unwrap_or_default().into(),
+            kind: self.document()["kind"].as_str().unwrap_or_default().into(),
             key: self.key(),
             problem: problem.to_string(),
         };
-        let value = Arc::new(T::deserialize(&open.document).map_err(unreadable)?);
+        // A whole document is many times what is in it: none is made for this.
+        let value = match open.document.get() {
+            Some(document) => T::deserialize(document),
+            None => self.unfold(),
+        };
+        let value = Arc::new(value.map_err(unreadable)?);
         let _ = open.typed.set(value.clone());
         Ok(value)
     }
