@@ -14,7 +14,7 @@ use lz4_flex::block::{compress, compress_with_dict, decompress, decompress_with_
 use shelf::{Block, Shelves};
 
 /// Models of one group, at most. A group is mixed where one kind has several uses, as Secrets have.
-const MODELS: usize = 12;
+const MODELS: usize = 8;
 
 /// The longest model: what is further back than this the compression does not find.
 const LONGEST_MODEL: usize = 48 << 10;
@@ -23,11 +23,11 @@ const LONGEST_MODEL: usize = 48 << 10;
 const SHORTEST_MODEL: usize = 256;
 
 /// A text that shrinks to this part needs no better model.
-const GOOD: usize = 8;
+const GOOD: usize = 6;
 
 /// One that no model shrinks to this part becomes a model itself, while there is room for more: the others are no help to texts of its use.
 /// What is random in a text keeps it above [`GOOD`] beside the best of models.
-const POOR: usize = 2;
+const POOR: usize = 3;
 
 /// Packs texts, and chooses their models.
 #[derive(Debug, Default)]

@@ -44,13 +44,13 @@ impl Content {
     }
 
     /// Packs the value if nobody has read it since this was last called. One that is packed already may be moved to where it keeps less room.
-    pub(super) fn fold(&self, packer: &mut Packer, group: &str) {
+    pub(super) fn fold(&self, packer: &mut Packer, group: impl FnOnce() -> String) {
         if self.length < SHORTEST || self.is_read.swap(false, Ordering::Relaxed) {
             return;
         }
         let mut form = self.form();
         let packed = match (&form.open, &form.packed) {
-            (Some(value), None) => Some(packer.pack(group, value)),
+            (Some(value), None) => Some(packer.pack(&group(), value)),
             (_, Some(packed)) => packer.moved(packed),
             (None, None) => None,
         };
@@ -90,27 +90,31 @@ impl fmt::Debug for Content {
 mod tests {
     use super::*;
 
+    fn group() -> String {
+        "g".to_owned()
+    }
+
     #[test]
     fn what_nobody_reads_is_packed_and_opens_again() {
         let (mut packer, long) = (Packer::default(), Bytes::from("0123456789".repeat(1000)));
         let content = Content::new(long.clone());
         let is_open = || content.form().open.is_some();
-        content.fold(&mut packer, "g");
+        content.fold(&mut packer, group);
         assert!(is_open(), "it is as good as read when it comes");
-        content.fold(&mut packer, "g");
+        content.fold(&mut packer, group);
         assert!(!is_open());
         assert_eq!((content.length(), content.value()), (long.len(), long));
         assert!(is_open());
-        content.fold(&mut packer, "g");
+        content.fold(&mut packer, group);
         assert!(is_open(), "it was read since");
-        content.fold(&mut packer, "g");
+        content.fold(&mut packer, group);
         assert!(!is_open());
     }
 
     #[test]
     fn what_is_short_stays_as_it_is() {
         let content = Content::new(Bytes::from_static(b"short"));
-        (0..3).for_each(|_| content.fold(&mut Packer::default(), "g"));
+        (0..3).for_each(|_| content.fold(&mut Packer::default(), group));
         assert!(content.form().open.is_some());
     }
 }

@@ -60,7 +60,9 @@ impl Stored {
 
     /// Has the value take little room if nobody has asked for it since this was last called.
     pub(crate) fn fold(&self, packer: &mut Packer) {
-        self.content.fold(packer, resource(&self.key));
+        // Of one resource those of about the same length are most likely of the same use.
+        let magnitude = || self.length().checked_ilog2().unwrap_or_default();
+        self.content.fold(packer, || format!("{} {}", resource(&self.key), magnitude()));
     }
 
     /// What keeping the object costs, about.
