@@ -51,7 +51,7 @@ pub(crate) struct Progress {
 struct State {
     objects: BTreeMap<Arc<Key>, Arc<Object>>,
     /// Entries, by what stands for them, and the keys below them. Thousands of texts of their own would take much more room.
-    index: BTreeSet<(u128, Arc<Key>)>,
+    index: BTreeSet<(Slot, Arc<Key>)>,
     listeners: BTreeMap<&'static str, Listener>,
     /// Objects of a list that is being read.
     list: Option<BTreeMap<Arc<Key>, Arc<Object>>>,
@@ -75,10 +75,14 @@ impl State {
     }
 }
 
-/// What stands for an entry in the index. No two texts that anybody could find have the same.
-fn slot(entry: &str) -> u128 {
-    let digest = Sha256::digest(entry.as_bytes());
-    digest.iter().take(16).fold(0, |slot, byte| slot << 8 | u128::from(*byte))
+/// What stands for an entry in the index.
+type Slot = [u8; 16];
+
+/// No two texts that anybody could find have the same.
+fn slot(entry: &str) -> Slot {
+    let mut slot = Slot::default();
+    slot.copy_from_slice(&Sha256::digest(entry.as_bytes())[..16]);
+    slot
 }
 
 /// The objects of one kind.
