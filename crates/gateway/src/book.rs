@@ -45,7 +45,7 @@ struct Inner {
     given: BTreeMap<Hash, User>,
     followed: OnceLock<Followed>,
     followed_now: Notify,
-    index: RwLock<BTreeMap<Hash, BTreeSet<Key>>>,
+    index: RwLock<BTreeSet<(Hash, Key)>>,
     /// Tokens of agents that were used for the first time, to be noted down.
     first_used: Mutex<BTreeMap<Key, AgentToken>>,
     noted: Notify,
@@ -132,12 +132,18 @@ impl Book {
         self.find_hash(&Hash::of(token))
     }
 
+    /// The Secrets that say something of a token.
+    fn secrets_of(&self, hash: &Hash) -> Vec<Key> {
+        let index = self.0.index.read().unwrap_or_else(PoisonError::into_inner);
+        let from = index.range((hash.clone(), Key::new("", ""))..);
+        from.take_while(|(filed, _)| filed == hash).map(|(_, key)| key.clone()).collect()
+    }
+
     /// The same by its hash.
     pub fn find_hash(&self, hash: &Hash) -> Option<Credential> {
         let followed = self.0.followed.get()?;
-        let keys = self.0.index.read().unwrap_or_else(PoisonError::into_inner).get(hash)?.clone();
         let now = self.0.clock.now();
-        keys.iter().find_map(|key| {
+        self.secrets_of(hash).iter().find_map(|key| {
             let secret = followed.secrets.get(key)?;
             let system = registration_token::secret_name(api::names::SYSTEM_REGISTRATION_TOKEN);
             let has_system = followed.secrets.get(&Key::new(&key.namespace, &system)).is_some();
@@ -210,18 +216,13 @@ impl Book {
 }
 
 /// Files a Secret that has changed.
-fn file(index: &mut BTreeMap<Hash, BTreeSet<Key>>, change: &Change) {
+fn file(index: &mut BTreeSet<(Hash, Key)>, change: &Change) {
     let key = change.object().key();
     for hash in change.before.iter().flat_map(|before| credential::hashes(before)) {
-        if let Some(keys) = index.get_mut(&hash) {
-            keys.remove(&key);
-            if keys.is_empty() {
-                index.remove(&hash);
-            }
-        }
+        index.remove(&(hash, key.clone()));
     }
     for hash in change.after.iter().flat_map(|after| credential::hashes(after)) {
-        index.entry(hash).or_default().insert(key.clone());
+        index.insert((hash, key.clone()));
     }
 }
 
