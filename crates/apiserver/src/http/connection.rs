@@ -117,8 +117,10 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     // Boxed, as a watch goes on for long when nothing of this is needed any more.
-    let conversation = Box::pin(converse(front, stream, certificates, peer));
-    async {
+    let conversation = Box::pin(converse(front.clone(), stream, certificates, peer));
+    async move {
+        // Who answers has to be there as long as there is something to tell.
+        let _front = front;
         if let Some((response, sender)) = conversation.await
             && let Err(error) = lasting::write(response, &sender).await
         {

@@ -12,10 +12,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
-use crate::support::{api, grant_everything};
+use crate::support::{api, grant_everything, ok};
 
 const WATCH: &str = "/api/v1/namespaces?watch=1";
 
@@ -155,4 +156,33 @@ async fn any_stream_can_be_a_connection() {
     tokio::spawn(connection);
     let request = Request::get("/livez").header("host", "x").body(Empty::<Bytes>::new()).unwrap();
     assert_eq!(sender.send_request(request).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_watch_is_the_last_answer_of_a_connection() {
+    let api = api().await;
+    grant_everything(&api).await;
+    ok(&api, "POST", "/api/v1/namespaces", &json!({"metadata": {"name": "one"}})).await;
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let serving = tokio::spawn(serve(api, far, Certificates::default()));
+    let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.unwrap();
+    tokio::spawn(connection);
+    let request = |path: &str| Request::get(path).header("host", "x").body(Empty::<Bytes>::new()).unwrap();
+    // What comes before it on the connection is answered as ever.
+    let before = sender.send_request(request("/livez")).await.unwrap();
+    assert_eq!((before.status().as_u16(), before.headers().get("connection")), (200, None));
+    before.into_body().collect().await.unwrap();
+    sender.ready().await.unwrap();
+    let watch = sender.send_request(request(&format!("{WATCH}&timeoutSeconds=1"))).await.unwrap();
+    let header = |name: &str| watch.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    assert_eq!(watch.status(), 200);
+    assert_eq!(header("connection").as_deref(), Some("close"));
+    assert_eq!(header("transfer-encoding").as_deref(), Some("chunked"));
+    assert_eq!(header("date").as_deref(), Some("Fri, 02 Jan 2026 03:04:05 GMT"));
+    assert!(header("audit-id").is_some());
+    let told = watch.into_body().collect().await.expect("it has an end").to_bytes();
+    let mut events = serde_json::Deserializer::from_slice(&told).into_iter::<Value>().map(Result::unwrap);
+    assert!(events.any(|event| event["type"] == "ADDED" && event["object"]["metadata"]["name"] == "one"));
+    serving.await.unwrap();
+    assert!(sender.ready().await.is_err(), "it is over");
 }
