@@ -117,10 +117,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     // Boxed, as a watch goes on for long when nothing of this is needed any more.
-    let conversation = Box::pin(converse(front.clone(), stream, certificates, peer));
+    let callers = Callers::default();
+    let conversation = Box::pin(converse(front.clone(), stream, certificates, peer, callers.clone()));
     async move {
-        // Who answers has to be there as long as there is something to tell.
-        let _front = front;
+        // Who answers has to be there as long as there is something to tell, and the connection counts for who asked.
+        let _held = (front, callers);
         if let Some((response, sender)) = conversation.await
             && let Err(error) = lasting::write(response, &sender).await
         {
@@ -135,6 +136,7 @@ async fn converse<F, S>(
     stream: S,
     certificates: Certificates,
     peer: Option<SocketAddr>,
+    callers: Callers,
 ) -> Option<(Response<Tracked<F::Body, Active>>, Sender<Patient<S>>)>
 where
     F: Front,
@@ -142,7 +144,7 @@ where
 {
     let this = front.clone();
     let (activity, taken) = (Arc::<Activity>::default(), Taken::default());
-    let (of_requests, callers, lasting) = (activity.clone(), Callers::default(), taken.clone());
+    let (of_requests, lasting) = (activity.clone(), taken.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(certificates.clone());
         request.extensions_mut().insert(callers.clone());

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apiserver::http::{Api, Certificates, listen, serve, tls_config};
+use apiserver::http::{Api, Certificates, Settings, listen, serve, tls_config};
+use apiserver::store::Options;
 use http::{Request, Version};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
-use crate::support::{api, grant_everything, ok};
+use crate::support::{api, api_of, grant_everything, ok};
 
 const WATCH: &str = "/api/v1/namespaces?watch=1";
 
@@ -185,4 +186,25 @@ async fn a_watch_is_the_last_answer_of_a_connection() {
     assert!(events.any(|event| event["type"] == "ADDED" && event["object"]["metadata"]["name"] == "one"));
     serving.await.unwrap();
     assert!(sender.ready().await.is_err(), "it is over");
+}
+
+#[tokio::test]
+async fn a_watch_counts_as_a_connection_of_who_asked() {
+    let settings = Settings { connections_per_user: 1, ..Settings::default() };
+    let api = api_of(Options::default(), settings, |server| server).await;
+    grant_everything(&api).await;
+    let connect = async || {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let serving = tokio::spawn(serve(api.clone(), far, Certificates::default()));
+        let (sender, connection) = http1::handshake(TokioIo::new(near)).await.unwrap();
+        tokio::spawn(connection);
+        (sender, serving)
+    };
+    let request = |path: &str| Request::get(path).header("host", "x").body(Empty::<Bytes>::new()).unwrap();
+    let (mut watching, serving) = connect().await;
+    let watch = watching.send_request(request(&format!("{WATCH}&timeoutSeconds=1"))).await.unwrap();
+    assert_eq!(connect().await.0.send_request(request("/version")).await.unwrap().status(), 429);
+    watch.into_body().collect().await.unwrap();
+    serving.await.unwrap();
+    assert_eq!(connect().await.0.send_request(request("/version")).await.unwrap().status(), 200);
 }
