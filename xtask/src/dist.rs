@@ -108,13 +108,21 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
 
 /// The standard library for the target, fetched by rustup if it is not there.
 fn provide_target() -> anyhow::Result<()> {
-    let mut ask = program("rustc");
-    let directory = peers::command::run(ask.args(["--print", "target-libdir", "--target", TARGET]))?;
-    if Path::new(directory.trim()).is_dir() {
+    // Two of rustup at a time take each other's files away, and what one has begun is not there yet. The lock goes with the value.
+    let place = std::env::temp_dir().join("herdsman-rustup.lock");
+    let turn = fs::File::create(&place).with_context(|| place.display().to_string())?;
+    turn.lock()?;
+    if has_target()? {
         return Ok(());
     }
     succeed(program("rustup").args(["target", "add", TARGET]))
         .with_context(|| format!("no standard library for {TARGET}"))
+}
+
+fn has_target() -> anyhow::Result<bool> {
+    let mut ask = program("rustc");
+    let directory = peers::command::run(ask.args(["--print", "target-libdir", "--target", TARGET]))?;
+    Ok(Path::new(directory.trim()).is_dir())
 }
 
 fn static_build(package: &str, program: &str) -> Command {
