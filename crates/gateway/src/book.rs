@@ -135,7 +135,7 @@ impl Book {
     /// The Secrets that say something of a token.
     fn secrets_of(&self, hash: &Hash) -> Vec<Key> {
         let index = self.0.index.read().unwrap_or_else(PoisonError::into_inner);
-        let from = index.range((hash.clone(), Key::new("", ""))..);
+        let from = index.range((*hash, Key::new("", ""))..);
         from.take_while(|(filed, _)| filed == hash).map(|(_, key)| key.clone()).collect()
     }
 
