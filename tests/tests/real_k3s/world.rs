@@ -152,6 +152,13 @@ impl World {
         }
     }
 
+    /// How many tunnels there are.
+    pub(crate) fn tunnels(&self) -> usize {
+        let metrics = self.admin(&["get", "--raw", "/metrics"]);
+        let count = metrics.lines().find_map(|line| line.strip_prefix("herdsman_tunnel_sessions "));
+        count.and_then(|count| count.parse().ok()).unwrap_or_default()
+    }
+
     /// Everything of a deleted cluster that is still there, in Docker and in the product.
     pub(crate) fn left(&self) -> Vec<String> {
         let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
