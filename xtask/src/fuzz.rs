@@ -47,7 +47,7 @@ fn fuzz(seconds: u32, only: &[String]) -> anyhow::Result<Verdict> {
     let all = targets(&manifest);
     let chosen = chosen(&all, only)?;
     let sanitizer = Sanitizer::best();
-    let built = build(sanitizer)?;
+    let built = build(sanitizer, &chosen, chosen.len() == all.len())?;
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut waiting: VecDeque<&str> = chosen.iter().copied().collect();
     let mut running: VecDeque<(&str, Child)> = VecDeque::new();
@@ -110,16 +110,24 @@ impl Sanitizer {
     }
 }
 
-/// Builds all targets; gives where they are.
-fn build(sanitizer: Sanitizer) -> anyhow::Result<PathBuf> {
+/// Builds targets; gives where they are.
+fn build(sanitizer: Sanitizer, targets: &[&str], is_all: bool) -> anyhow::Result<PathBuf> {
     // One for each: their flags differ.
     let directory = root().join("fuzz/target").join(sanitizer.name());
-    let mut build = program(CARGO_FUZZ.provide()?);
-    build.args(["build", "--sanitizer", sanitizer.name(), "--target-dir"]).arg(&directory);
-    if sanitizer == Sanitizer::Address {
-        build.env("RUSTUP_TOOLCHAIN", NIGHTLY).env_remove("CARGO").env_remove("RUSTC");
+    let builder = CARGO_FUZZ.provide()?;
+    let build = |target: Option<&str>| {
+        let mut build = program(&builder);
+        build.args(["build", "--sanitizer", sanitizer.name(), "--target-dir"]).arg(&directory).args(target);
+        if sanitizer == Sanitizer::Address {
+            build.env("RUSTUP_TOOLCHAIN", NIGHTLY).env_remove("CARGO").env_remove("RUSTC");
+        }
+        succeed(&mut build)
+    };
+    // One call takes one target or all of them, which is a wait of half an hour.
+    match is_all {
+        true => build(None)?,
+        false => targets.iter().try_for_each(|target| build(Some(target)))?,
     }
-    succeed(&mut build)?;
     Ok(directory.join(host()?).join("release"))
 }
 

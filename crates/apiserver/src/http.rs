@@ -40,7 +40,8 @@ pub use connection::{serve, serve_from};
 pub use fairness::Bounds;
 pub use front::Front;
 pub use health::Check;
-pub use listen::{TlsError, listen, tls_config};
+pub use listen::{TlsError, listen, serve_near, tls_config};
+pub use quota::Callers;
 pub use settings::Settings;
 
 use crate::audit::Audit;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use apiserver::audit::Peer;
-use apiserver::http::{Certificates, Front};
+use apiserver::http::{Callers, Certificates, Front};
 use clock::{Clock, Entropy};
 use http::header::HOST;
 use http::{Method, Request, Response, StatusCode};
@@ -184,6 +184,14 @@ impl Gateway {
         apiserver::http::serve_from(self.clone(), stream, Certificates::default(), peer).await;
     }
 
+    /// The same for a client in this process that speaks TLS.
+    pub async fn serve_near<S>(&self, stream: S, tls: Arc<ServerConfig>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        apiserver::http::serve_near(self.clone(), stream, tls).await;
+    }
+
     /// Takes no more connections, ends watches and tunnels, and lets everything else finish.
     pub fn close(&self) {
         self.0.kubernetes.close();
@@ -261,6 +269,11 @@ impl Gateway {
     async fn kubernetes(&self, request: Request<Incoming>) -> Response<Body> {
         let token = headers::bearer(request.headers()).filter(|token| token.starts_with(PREFIX));
         let agent = token.and_then(|token| self.0.book.agent(token));
+        if agent.is_some()
+            && let Some(callers) = request.extensions().get::<Callers>()
+        {
+            callers.identified();
+        }
         let present = agent.map(|(token, _)| self.0.metrics.agent(token.plan));
         let answer = self.0.kubernetes.handle(request).await;
         match present {

@@ -14,7 +14,7 @@ use kit::Caches;
 use kit::access::{Dial, Direct};
 use machine::Drivers;
 use prometheus_client::registry::Registry;
-use sim::World;
+use sim::{Uplink, World};
 use tokio::sync::watch;
 use tunnel::Hub;
 
@@ -130,10 +130,12 @@ impl Assembly {
         self.server.send_modify(|server| server.ca_certificates = trusted.to_owned());
     }
 
-    /// The simulated machines of the data directory. Those that were there have power again.
-    pub(crate) async fn world(&self) -> anyhow::Result<World> {
+    /// The simulated machines of the data directory, and their way to servers. Those that were there have power again.
+    pub(crate) async fn world(&self, uplink: Arc<dyn Uplink>) -> anyhow::Result<World> {
         let settings = sim::Settings::new(self.directory.join(SIM), seed(), self.clock.clone());
-        World::open(settings).await.context("the simulated machines cannot be started")
+        World::open(sim::Settings { uplink, ..settings })
+            .await
+            .context("the simulated machines cannot be started")
     }
 
     /// Runs Cluster API's controllers until the future is dropped.

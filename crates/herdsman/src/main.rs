@@ -18,6 +18,8 @@ mod explain;
 mod leases;
 mod log;
 mod moving;
+mod near;
+mod open_files;
 mod plan;
 mod product;
 mod quickstart;

@@ -20,6 +20,8 @@ use crate::assembly::{Assembly, Ground};
 use crate::authority;
 use crate::embedded::{More, Opened, Options, advertised, reachable};
 use crate::leases;
+use crate::near::Near;
+use crate::open_files;
 use crate::serving::{Serving, public_url};
 use crate::simulated;
 use crate::work::{Group, Jobs, Work};
@@ -94,6 +96,7 @@ impl OwnEnd {
 impl Product {
     /// Starts everything that has to be there before the first request. Nobody is served yet.
     pub(crate) async fn start(setup: Setup) -> anyhow::Result<Self> {
+        open_files::raise();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let Setup { directory, serving, options } = setup;
         let opened = Opened::open(&directory, &options, &clock)?;
@@ -134,9 +137,10 @@ impl Product {
             releases: serving.releases,
             has_tunnels: true,
         });
-        let world = assembly.world().await?;
-        let work = assembly.work(&world);
         let tls = certificates.server_config()?;
+        let near = Near::new(assembly.gateway.clone(), tls.clone(), address);
+        let world = assembly.world(Arc::new(near)).await?;
+        let work = assembly.work(&world);
         let own_directory = directory.clone();
         let own_end = OwnEnd { certificates, directory: own_directory, local_url: local, admin_token: token };
         let address = Address { url, kubeconfig };

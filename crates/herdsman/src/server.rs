@@ -17,7 +17,7 @@ use kit::Caches;
 use kit::access::Direct;
 use kube::Client;
 use machine::Drivers;
-use sim::World;
+use sim::{Internet, World};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinHandle;
@@ -302,7 +302,7 @@ impl Server {
         if self.runs_core {
             capi::inventory::register(&self.client, CORE_NAMESPACE, VERSION).await?;
         }
-        let world = self.world.get_or_try_init(|| assembly.world()).await?;
+        let world = self.world.get_or_try_init(|| assembly.world(Arc::new(Internet))).await?;
         let work = assembly.work(world);
         tokio::join!(
             work.run(&self.setup.groups),

@@ -64,6 +64,27 @@ pub fn managed_as(management: &str) -> String {
     format!("managed as {management}")
 }
 
+/// The entry of the cluster whose pools, infrastructure or credentials are objects called so, of whatever kind.
+pub fn names(name: &str) -> String {
+    format!("names {name}")
+}
+
+/// What the spec of a provisioning cluster names.
+fn named(spec: &Value) -> Vec<String> {
+    let config = &spec["rkeConfig"];
+    let pools = config["machinePools"].as_array().into_iter().flatten();
+    let mut all = vec![&config["infrastructureRef"]["name"], &spec["cloudCredentialSecretName"]];
+    all.extend(
+        pools.flat_map(|pool| [&pool["machineConfigRef"]["name"], &pool["cloudCredentialSecretName"]]),
+    );
+    // A credential of everybody has its namespace before the name.
+    let all = all.into_iter().filter_map(Value::as_str).filter_map(|text| text.rsplit(':').next());
+    let mut all: Vec<String> = all.filter(|name| !name.is_empty()).map(names).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
 /// Files an object of any kind.
 pub fn entries(object: &Object) -> Vec<String> {
     let document = object.document();
@@ -77,6 +98,9 @@ pub fn entries(object: &Object) -> Vec<String> {
         if let Some(found) = text(&document["status"]["nodeRef"]["name"]) {
             entries.push(node(namespace, name, &found));
         }
+    }
+    if document["spec"].get("rkeConfig").is_some() {
+        entries.extend(self::named(&document["spec"]));
     }
     entries.extend(text(&document["spec"]["providerID"]).map(|id| provider_id(&id)));
     let management = [&document["status"]["clusterName"], &document["spec"]["managementClusterName"]];
@@ -167,6 +191,23 @@ mod tests {
         let document = json!({"kind": "Namespace", "metadata": {"name": "c-m-x", "annotations": marks}});
         let object = Object::from_document(document).unwrap();
         assert_eq!(entries(&object), [made_from("fleet-default", "prod")]);
+    }
+
+    #[test]
+    fn clusters_are_found_by_what_they_name() {
+        let pool = |config: &str, credential: &str| json!({"machineConfigRef": {"kind": "FooConfig", "name": config}, "cloudCredentialSecretName": credential});
+        let document = json!({
+            "kind": "Cluster", "metadata": {"namespace": "n", "name": "c"},
+            "spec": {
+                "cloudCredentialSecretName": "cattle-global-data:cc-1",
+                "rkeConfig": {
+                    "infrastructureRef": {"kind": "FooCluster", "name": "infra"},
+                    "machinePools": [pool("a", ""), pool("b", "mine"), pool("b", "mine")],
+                },
+            },
+        });
+        let object = Object::from_document(document).unwrap();
+        assert_eq!(entries(&object), ["a", "b", "cc-1", "infra", "mine"].map(names));
     }
 
     #[test]

@@ -43,6 +43,6 @@ pub use distro::Downstream;
 pub use events::Event;
 pub use machine::{MachineName, Os};
 pub use machines::{Addresses, CreateOptions, Machines};
-pub use network::{Internet, Uplink};
+pub use network::{Dialled, Internet, Uplink};
 pub use settings::{Delays, Settings, Stores};
 pub use world::{Error, World};

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use agent::machine::Later;
 
-pub use uplink::{Internet, Uplink};
+pub use uplink::{Dialled, Internet, Uplink};
 pub(crate) use wire::{Fate, Wire};
 
 use crate::distro::Supervisor;

@@ -116,8 +116,22 @@ where
     F: Front,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    serve_for(front, stream, certificates, peer, Callers::default())
+}
+
+/// The same, for a connection that counts for its address.
+pub(super) fn serve_for<F, S>(
+    front: F,
+    stream: S,
+    certificates: Certificates,
+    peer: Option<SocketAddr>,
+    callers: Callers,
+) -> impl Future<Output = ()> + Send
+where
+    F: Front,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     // Boxed, as a watch goes on for long when nothing of this is needed any more.
-    let callers = Callers::default();
     let conversation = Box::pin(converse(front.clone(), stream, certificates, peer, callers.clone()));
     async move {
         // Who answers has to be there as long as there is something to tell, and the connection counts for who asked.

@@ -19,8 +19,8 @@ use tokio::time::error::Elapsed;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::connection::serve_from;
-use super::quota::{Held, Quota};
+use super::connection::serve_for;
+use super::quota::{Callers, FromAddress, Held, Quota};
 use super::{Certificates, Front};
 
 /// How long a client may take to shake hands.
@@ -111,11 +111,32 @@ async fn accepted_by<F: Front>(front: F, stream: TcpStream, tls: Option<TlsAccep
     let _ = stream.set_nodelay(true);
     let peer = stream.peer_addr().ok();
     // It counts as long as it lives, also when it is another protocol's.
-    let stream = Counted { stream, _held: held };
-    let Some(tls) = tls else { return serve_from(front, stream, Certificates::default(), peer).await };
+    let from = FromAddress::new(held);
+    let callers = Callers::from(from.clone());
+    let stream = Counted { stream, _held: from };
+    let Some(tls) = tls else {
+        return serve_for(front, stream, Certificates::default(), peer, callers).await;
+    };
+    shake_hands(front, stream, tls, peer, callers).await;
+}
+
+/// Serves one connection of a client in the same process to its end, over TLS.
+pub async fn serve_near<F, S>(front: F, stream: S, tls: Arc<ServerConfig>)
+where
+    F: Front,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    shake_hands(front, stream, tls.into(), None, Callers::default()).await;
+}
+
+async fn shake_hands<F, S>(front: F, stream: S, tls: TlsAcceptor, peer: Option<SocketAddr>, callers: Callers)
+where
+    F: Front,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     // Boxed: it is large, and soon over.
     let accepted = Box::pin(tokio::time::timeout(HANDSHAKE, tls.accept(stream)));
-    if let Some(serving) = accepted.map(|accepted| serving(front, accepted, peer)).await {
+    if let Some(serving) = accepted.map(|accepted| serving(front, accepted, peer, callers)).await {
         serving.await;
     }
 }
@@ -125,11 +146,12 @@ fn serving<F: Front, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     front: F,
     accepted: Result<io::Result<TlsStream<S>>, Elapsed>,
     peer: Option<SocketAddr>,
+    callers: Callers,
 ) -> Option<impl Future<Output = ()> + Send> {
     match accepted {
         Ok(Ok(stream)) => {
             let shown = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
-            return Some(serve_from(front, stream, Certificates(shown.into()), peer));
+            return Some(serve_for(front, stream, Certificates(shown.into()), peer, callers));
         }
         Ok(Err(error)) => tracing::debug!(%error, "no TLS connection came about"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -140,7 +162,7 @@ fn serving<F: Front, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 /// A connection that counts for its address.
 struct Counted {
     stream: TcpStream,
-    _held: Held<IpAddr>,
+    _held: FromAddress,
 }
 
 impl AsyncRead for Counted {

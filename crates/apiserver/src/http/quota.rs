@@ -1,66 +1,113 @@
 //! How many of something each may have, and all together.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use kubeapi::authn::ANONYMOUS;
 
 /// Counts what is held, by who holds it.
 #[derive(Debug)]
 pub(super) struct Quota<K: Ord> {
     most: usize,
     most_each: usize,
-    held: Arc<Mutex<BTreeMap<K, usize>>>,
+    held: Arc<Mutex<Counts<K>>>,
+}
+
+#[derive(Debug)]
+struct Counts<K> {
+    all: usize,
+    own: BTreeMap<K, usize>,
 }
 
 impl<K: Ord + Clone> Quota<K> {
     pub(super) fn new(most: usize, most_each: usize) -> Self {
-        Quota { most, most_each, held: Arc::default() }
+        Quota { most, most_each, held: Arc::new(Mutex::new(Counts { all: 0, own: BTreeMap::new() })) }
     }
 
     /// One more, until the guard is dropped; none if it would be too many.
     pub(super) fn take(&self, who: &K) -> Option<Held<K>> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let (all, own) = (held.values().sum::<usize>(), held.get(who).copied().unwrap_or_default());
-        if all >= self.most || own >= self.most_each {
+        let own = held.own.get(who).copied().unwrap_or_default();
+        if held.all >= self.most || own >= self.most_each {
             return None;
         }
-        held.insert(who.clone(), own + 1);
-        Some(Held { who: who.clone(), held: self.held.clone() })
+        held.all += 1;
+        held.own.insert(who.clone(), own + 1);
+        Some(Held { who: Some(who.clone()), held: self.held.clone() })
     }
 }
 
 /// One of those that a [`Quota`] counts.
 #[derive(Debug)]
 pub(super) struct Held<K: Ord> {
-    who: K,
-    held: Arc<Mutex<BTreeMap<K, usize>>>,
+    who: Option<K>,
+    held: Arc<Mutex<Counts<K>>>,
 }
 
-impl<K: Ord> Drop for Held<K> {
-    fn drop(&mut self) {
+impl<K: Ord> Held<K> {
+    /// It is nobody's from now on, and one of all still.
+    fn disown(&mut self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = held.get_mut(&self.who) {
+        if let Some(who) = self.who.take()
+            && let Some(own) = held.own.get_mut(&who)
+        {
             *own -= 1;
             if *own == 0 {
-                held.remove(&self.who);
+                held.own.remove(&who);
             }
         }
     }
 }
 
+impl<K: Ord> Drop for Held<K> {
+    fn drop(&mut self) {
+        self.disown();
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).all -= 1;
+    }
+}
+
+/// A connection that counts for its address until it is known who asks over it: the nodes of a whole fleet may come from one load balancer.
+#[derive(Clone, Debug)]
+pub(super) struct FromAddress(Arc<Mutex<Held<IpAddr>>>);
+
+impl FromAddress {
+    pub(super) fn new(held: Held<IpAddr>) -> Self {
+        FromAddress(Arc::new(Mutex::new(held)))
+    }
+}
+
 /// Who has asked over a connection, as an extension of its requests: it counts as one of each of them until it ends.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Callers(Arc<Mutex<BTreeMap<String, Held<String>>>>);
+pub struct Callers {
+    users: Arc<Mutex<BTreeMap<String, Held<String>>>>,
+    from: Option<FromAddress>,
+}
 
 impl Callers {
+    /// Of a connection that counts for an address.
+    pub(super) fn from(from: FromAddress) -> Self {
+        Callers { from: Some(from), ..Callers::default() }
+    }
+
     /// Counts the connection for a user, once. False if it would be one too many of theirs.
     pub(super) fn admit(&self, user: &str, quota: &Quota<String>) -> bool {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if held.contains_key(user) {
             return true;
         }
-        match quota.take(&user.to_owned()) {
-            Some(one) => held.insert(user.to_owned(), one).is_none(),
-            None => false,
+        let Some(one) = quota.take(&user.to_owned()) else { return false };
+        held.insert(user.to_owned(), one);
+        if user != ANONYMOUS {
+            self.identified();
+        }
+        true
+    }
+
+    /// Somebody has shown who it is: the connection does not count for its address any more.
+    pub fn identified(&self) {
+        if let Some(FromAddress(held)) = &self.from {
+            held.lock().unwrap_or_else(PoisonError::into_inner).disown();
         }
     }
 }
@@ -93,9 +140,27 @@ mod tests {
         drop(a);
         assert!(quota.take(&"c").is_some());
         assert_eq!(
-            quota.held.lock().unwrap().keys().collect::<Vec<_>>(),
+            quota.held.lock().unwrap().own.keys().collect::<Vec<_>>(),
             [&"b"],
             "nobody is remembered in vain"
         );
+    }
+
+    #[test]
+    fn an_address_counts_until_it_is_known_who_asks() {
+        let (addresses, users) = (Quota::new(3, 1), Quota::new(usize::MAX, 1));
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let connect = || Some(Callers::from(FromAddress::new(addresses.take(&address)?)));
+        let first = connect().unwrap();
+        assert!(first.admit(ANONYMOUS, &users) && connect().is_none(), "nobody knows who this is");
+        assert!(first.admit("a", &users));
+        let second = connect().unwrap();
+        assert!(!second.admit("a", &users) && connect().is_none(), "one too many shows nothing");
+        second.identified();
+        let third = connect().unwrap();
+        third.identified();
+        assert!(connect().is_none(), "they are three of all still");
+        drop(first);
+        assert!(connect().is_some());
     }
 }

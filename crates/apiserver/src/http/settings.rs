@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::fairness::Bounds;
 
-/// How many clients may do how much at once, and how long they may take. The defaults suit one machine with a few
-/// thousand clients.
+/// How many clients may do how much at once, and how long they may take. The defaults suit one machine with some ten
+/// thousand clients, most of which do no more than watch.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Connections at once.
     pub connections: usize,
-    /// Connections at once from one address: a proxy or a whole network may be behind it.
+    /// Connections at once from one address over which nobody has shown yet who it is: a proxy or a whole network may be behind it.
     pub connections_per_address: usize,
     /// Connections at once over which one user asks.
     pub connections_per_user: usize,
@@ -42,7 +42,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            connections: 10_000,
+            connections: 50_000,
             connections_per_address: 4_000,
             connections_per_user: 2_000,
             watches: 40_000,

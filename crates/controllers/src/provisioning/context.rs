@@ -159,12 +159,24 @@ impl Context {
         make(&mut *entropy.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The clusters of which something is so.
+    /// The clusters of which something is so. It looks at all of them: ask for [`Context::clusters_naming`] where much happens.
     pub(super) fn clusters_where(&self, so: impl Fn(&Object, &Cluster) -> bool) -> Vec<Arc<Object>> {
-        let mut all = self.known.clusters.all();
-        all.retain(|object| object.view::<Cluster>().is_ok_and(|cluster| so(object, &cluster)));
-        all
+        of_which(self.known.clusters.all(), so)
     }
+
+    /// The clusters that name an object called so, of which something is so.
+    pub(super) fn clusters_naming(
+        &self,
+        name: &str,
+        so: impl Fn(&Object, &Cluster) -> bool,
+    ) -> Vec<Arc<Object>> {
+        of_which(self.known.clusters.filed(&kit::index::names(name)), so)
+    }
+}
+
+fn of_which(mut clusters: Vec<Arc<Object>>, so: impl Fn(&Object, &Cluster) -> bool) -> Vec<Arc<Object>> {
+    clusters.retain(|object| object.view::<Cluster>().is_ok_and(|cluster| so(object, &cluster)));
+    clusters
 }
 
 /// Where the machines of a cluster's pools come from.

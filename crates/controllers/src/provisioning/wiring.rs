@@ -118,7 +118,7 @@ fn named_changed(context: &Arc<Context>, group: &str, kind: &str, change: &Chang
             })
     };
     if change.before.is_none() || change.after.is_none() {
-        add_all(context, &context.clusters_where(names));
+        add_all(context, &context.clusters_naming(object.name(), names));
     }
 }
 
@@ -129,7 +129,7 @@ fn config_changed(context: &Arc<Context>, kind: &str, object: &Object) {
                 matches!(source, Source::Driver(one) if one.kind == kind && one.name == object.name())
             })
     };
-    add_all(context, &context.clusters_where(uses));
+    add_all(context, &context.clusters_naming(object.name(), uses));
 }
 
 fn schema_changed(context: &Arc<Context>, change: &Change) {
@@ -170,7 +170,7 @@ fn secret_changed(context: &Arc<Context>, change: &Change) {
             let near = at.namespace() == found.namespace || found.namespace == namespaces::CATTLE_GLOBAL_DATA;
             near && credentials(cluster).any(|text| SecretRef::named(text, at.namespace()) == found)
         };
-        add_all(context, &context.clusters_where(uses));
+        add_all(context, &context.clusters_naming(object.name(), uses));
     }
 }
 
