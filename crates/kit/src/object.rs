@@ -192,10 +192,10 @@ impl Open {
     }
 }
 
-/// Which others an object resembles: those of its kind, and of Secrets those of its type.
-fn group(document: &Value) -> String {
+/// Which others an object resembles: those of its kind, of Secrets those of its type, and of about the same length.
+fn group(document: &Value, length: usize) -> String {
     let text = |field: &str| document[field].as_str().unwrap_or_default();
-    format!("{} {}", text("kind"), text("type"))
+    format!("{} {} {}", text("kind"), text("type"), length.checked_ilog2().unwrap_or_default())
 }
 
 impl fmt::Debug for Object {
@@ -260,7 +260,7 @@ impl Object {
             (Some(open), None) => {
                 let document = open.document.get()?;
                 let text = serde_json::to_vec(document).ok()?;
-                packer().pack(&group(document), &text)
+                packer().pack(&group(document, text.len()), &text)
             }
             (None, folded) => packer().moved(folded.as_ref()?)?,
         };

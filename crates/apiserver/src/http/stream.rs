@@ -284,4 +284,16 @@ mod tests {
             assert!((Duration::from_secs(54)..=BOOKMARKS).contains(&pause), "{pause:?}");
         }
     }
+
+    #[test]
+    fn a_watch_is_smaller_than_a_node_of_json() {
+        // There are thousands of watches, and they stay. Blocks of the size of a JSON object's node (632 bytes) would lie
+        // scattered among those of objects that came and went, and keep their room.
+        fn given<A, B, C>(_: impl Fn(A, B) -> C) -> usize {
+            size_of::<C>()
+        }
+        assert!(size_of::<State>() <= 512, "{} bytes", size_of::<State>());
+        let stream = given(|watcher: Watcher, options: ListOptions| watcher.stream(&options));
+        assert!(stream <= 512, "{stream} bytes");
+    }
 }

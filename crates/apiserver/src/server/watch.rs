@@ -15,7 +15,7 @@ use super::selection::Selection;
 use super::{Call, Request, Server, failure};
 use crate::convert::Conversion;
 use crate::registry::Resource;
-use crate::store::{Error, Event, Revision, Scope, Store, Stored, Watch};
+use crate::store::{Error, Event, Revision, Store, Stored, Watch};
 
 /// How many of the objects that are there already are made events of in one go.
 const AT_ONCE: usize = 500;
@@ -87,13 +87,8 @@ pub struct Watching {
     conversion: Conversion,
     resource: Arc<Resource>,
     selection: Selection,
-    scope: Scope,
-    /// What is there already and comes before the changes.
-    first: VecDeque<Arc<Stored>>,
-    /// What says that this was all.
-    end_of_first: Option<WatchEvent>,
-    /// Events that are ready to be told.
-    ready: VecDeque<Told>,
+    /// What comes before the changes, until it is told. Boxed, as a watch goes on for long without it.
+    first: Option<Box<First>>,
     /// How the objects begin that can be told as they are stored, if they are to be.
     as_stored: Option<Head>,
     /// Lines that others have made already.
@@ -103,6 +98,15 @@ pub struct Watching {
     taken: Option<Arc<Event>>,
     /// When the CRD says something else of the resource, or is gone.
     retired: Option<tokio::sync::watch::Receiver<Option<Revision>>>,
+}
+
+/// What is there already when a watch begins.
+struct First {
+    objects: VecDeque<Arc<Stored>>,
+    /// Events that are ready to be told.
+    ready: VecDeque<Told>,
+    /// What says that this was all.
+    end: Option<WatchEvent>,
 }
 
 impl std::fmt::Debug for Watching {
@@ -136,29 +140,46 @@ impl Server {
         }
         let initial = options.send_initial_events == Some(true);
         let after = asked.filter(|_| !initial).unwrap_or(view.head());
-        let first = if initial { view.scan(&scope).cloned().collect() } else { VecDeque::new() };
-        let end_of_first = (initial && options.allow_watch_bookmarks).then(|| {
-            let mut end = bookmark(&resource, view.head());
-            end.object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-            end
+        let first = initial.then(|| {
+            let end = options.allow_watch_bookmarks.then(|| {
+                let mut end = bookmark(&resource, view.head());
+                end.object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+                end
+            });
+            let objects = view.scan(&scope).cloned().collect();
+            Box::new(First { objects, ready: VecDeque::new(), end })
         });
-        let changes = self.store.watch(scope.clone(), after).map_err(ended)?;
+        let changes = self.store.watch(scope, after).map_err(ended)?;
         Ok(Watching {
             store: self.store.clone(),
             conversion: self.conversion.clone(),
             retired: resource.as_custom().map(|custom| custom.family.retirement()),
             resource,
             selection,
-            scope,
             first,
-            end_of_first,
-            ready: VecDeque::new(),
             as_stored: None,
             lines: self.lines.clone(),
             changes,
             taken: None,
         })
     }
+}
+
+/// Lines of objects that are there already, if all of them can be told as they are stored.
+fn lines<'a>(
+    resource: &Resource,
+    selection: &Selection,
+    head: Option<&Head>,
+    objects: impl Iterator<Item = &'a Arc<Stored>>,
+) -> Option<Vec<Told>> {
+    let head = head?;
+    let line = |stored: &Arc<Stored>| {
+        let rest = head.rest(resource, stored)?;
+        let chosen = head.is_chosen(selection, stored);
+        Some(chosen.then(|| Told::Line(line(head, EventType::Added, &rest, stored.modified))))
+    };
+    let lines: Option<Vec<Option<Told>>> = objects.map(line).collect();
+    Some(lines?.into_iter().flatten().collect())
 }
 
 fn bookmark(resource: &Resource, revision: Revision) -> WatchEvent {
@@ -195,20 +216,24 @@ impl Watching {
     /// # Errors
     /// As [`Watching::next`].
     pub async fn next_told(&mut self) -> Result<Option<Told>, Status> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
+        while let Some(first) = &mut self.first {
+            if let Some(event) = first.ready.pop_front() {
                 return Ok(Some(event));
             }
-            if !self.first.is_empty() {
-                self.tell_first().await?;
-            } else if let Some(end) = self.end_of_first.take() {
+            if !first.objects.is_empty() {
+                Box::pin(self.tell_first()).await?;
+            } else if let Some(end) = first.end.take() {
                 return Ok(Some(Told::Event(end)));
-            } else if self.taken.is_some() || self.take().await? {
-                self.tell_taken().await?;
             } else {
-                return Ok(None);
+                self.first = None;
             }
         }
+        while self.taken.is_some() || self.take().await? {
+            if let Some(told) = self.tell_taken().await? {
+                return Ok(Some(told));
+            }
+        }
+        Ok(None)
     }
 
     /// The same watch for a client that wants plain JSON.
@@ -219,14 +244,19 @@ impl Watching {
 
     /// Whether [`Watching::next`] would have something to say without waiting for a change.
     pub fn has_ready(&self) -> bool {
-        let before = !self.ready.is_empty() || !self.first.is_empty() || self.end_of_first.is_some();
-        before || self.taken.is_some() || self.changes.has_ready()
+        self.has_first() || self.taken.is_some() || self.changes.has_ready()
     }
 
     /// A bookmark, if all that has happened so far has been told.
     pub fn bookmark(&self) -> Option<WatchEvent> {
-        let told = self.first.is_empty() && self.end_of_first.is_none() && self.ready.is_empty();
-        (told && self.taken.is_none()).then(|| bookmark(&self.resource, self.changes.progress()))
+        let told = !self.has_first() && self.taken.is_none();
+        told.then(|| bookmark(&self.resource, self.changes.progress()))
+    }
+
+    /// Whether something of what was there already is still to be told.
+    fn has_first(&self) -> bool {
+        let has = |first: &First| !first.objects.is_empty() || !first.ready.is_empty() || first.end.is_some();
+        self.first.as_deref().is_some_and(has)
     }
 
     /// The resource that is watched.
@@ -257,7 +287,7 @@ impl Watching {
                 Ok(_) => return Ok(false),
                 // The log still has what this watch was too slow for.
                 Err(Error::Lagged { resume }) => {
-                    self.changes = self.store.watch(self.scope.clone(), resume).map_err(ended)?;
+                    self.changes = self.store.watch(self.changes.scope().clone(), resume).map_err(ended)?;
                 }
                 Err(error) => return Err(ended(error)),
             }
@@ -266,45 +296,37 @@ impl Watching {
 
     /// Makes events of some of what is there already.
     async fn tell_first(&mut self) -> Result<(), Status> {
-        let some = self.first.len().min(AT_ONCE);
-        if let Some(lines) = self.first_lines(some) {
-            self.first.drain(..some);
-            self.ready.extend(lines);
+        let Some(first) = &mut self.first else { return Ok(()) };
+        let some = first.objects.len().min(AT_ONCE);
+        let lines = {
+            let objects = first.objects.iter().take(some);
+            lines(&self.resource, &self.selection, self.as_stored.as_ref(), objects)
+        };
+        if let Some(lines) = lines {
+            first.objects.drain(..some);
+            first.ready.extend(lines);
             return Ok(());
         }
-        let stored = self.first.iter().take(some).map(|stored| (&**stored, stored.modified));
-        let objects = Box::pin(self.conversion.decode_all(&self.resource, stored)).await?;
-        self.first.drain(..some);
+        let stored = first.objects.iter().take(some).map(|stored| (&**stored, stored.modified));
+        let objects = self.conversion.decode_all(&self.resource, stored).await?;
+        first.objects.drain(..some);
         let chosen = objects.into_iter().filter(|object| self.selection.matches(object));
         let events = chosen.map(|object| WatchEvent { event: EventType::Added, object });
-        self.ready.extend(events.map(Told::Event));
+        first.ready.extend(events.map(Told::Event));
         Ok(())
     }
 
-    /// Lines of the first of what is there already, if all of them can be told as they are stored.
-    fn first_lines(&self, some: usize) -> Option<Vec<Told>> {
-        let head = self.as_stored.as_ref()?;
-        let line = |stored: &Arc<Stored>| {
-            let rest = head.rest(&self.resource, stored)?;
-            let chosen = head.is_chosen(&self.selection, stored);
-            Some(chosen.then(|| Told::Line(line(head, EventType::Added, &rest, stored.modified))))
-        };
-        let lines: Option<Vec<Option<Told>>> = self.first.iter().take(some).map(line).collect();
-        Some(lines?.into_iter().flatten().collect())
-    }
-
-    /// Makes an event of the change that was taken, as the selection sees it. What leaves it is told as it was, with
+    /// What a change that was taken is told as, if the selection sees it. What leaves it is told as it was, with
     /// the revision of the change.
-    async fn tell_taken(&mut self) -> Result<(), Status> {
-        let Some(change) = self.taken.clone() else { return Ok(()) };
+    async fn tell_taken(&mut self) -> Result<Option<Told>, Status> {
+        let Some(change) = self.taken.clone() else { return Ok(None) };
         let told = match self.line_of(&change) {
             Some(line) => line.map(Told::Line),
             // Boxed, as every watch has room for this future, and few ever need it.
             None => Box::pin(self.event_of(&change)).await?.map(Told::Event),
         };
         self.taken = None;
-        self.ready.extend(told);
-        Ok(())
+        Ok(told)
     }
 
     /// The line of a change, if it can be told as it is stored; inside, none if the selection does not see it.

@@ -86,6 +86,11 @@ impl Watch {
         Ok(true)
     }
 
+    /// Whose changes they are.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
     /// The next change. Waits for it if need be; nothing is lost if the future is dropped, nor done twice.
     ///
     /// # Errors
@@ -122,7 +127,8 @@ impl Watch {
                 Some(Ok(event)) => self.backlog.push_back(event),
                 Some(Err(mpsc::error::TryRecvError::Empty)) => return Ok(None),
                 Some(Err(mpsc::error::TryRecvError::Disconnected)) => self.ended = Some(self.why_ended()),
-                None => self.ended = self.catch_up().await.err(),
+                // Boxed, as every watch has room for this future, and few ever need it.
+                None => self.ended = Box::pin(self.catch_up()).await.err(),
             }
         }
     }
