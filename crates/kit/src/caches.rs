@@ -1,11 +1,12 @@
 //! One watch and one cache per kind, for the whole process.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
@@ -105,8 +106,10 @@ impl Caches {
         running.metadata.insert((kind.clone(), labels), cache.clone());
         let wanted = watcher::Config::default().labels(labels);
         let api: Api<PartialObjectMeta<DynamicObject>> = self.api(kind, true);
-        let events = kube::runtime::watcher(api, wanted);
-        let events = events.map(|event| event.map(|event| mapped(event, without_data)));
+        let events = move || {
+            let events = kube::runtime::watcher(api.clone(), wanted.clone());
+            events.map(|event| event.map(|event| mapped(event, without_data)))
+        };
         running.watches.spawn(follow(events, cache.clone(), trim, self.shared.try_again.clone()));
         cache
     }
@@ -124,7 +127,7 @@ impl Caches {
         let cache = self.make(kind);
         running.caches.insert(kind.clone(), cache.clone());
         let api: Api<DynamicObject> = self.api(kind, namespaced);
-        let events = kube::runtime::watcher(api, watcher::Config::default());
+        let events = move || kube::runtime::watcher(api.clone(), watcher::Config::default());
         running.watches.spawn(follow(events, cache.clone(), trim, self.shared.try_again.clone()));
         cache
     }
@@ -152,12 +155,29 @@ impl Caches {
     }
 }
 
-/// Feeds a cache from a watch, for ever.
-async fn follow(
+/// Feeds a cache from a watch, for ever. If something panics on the way, another watch begins with a list: a cache that stands still
+/// would have everybody wait who looks at it.
+async fn follow<S>(events: impl Fn() -> S, cache: Arc<Cache>, trim: fn(&mut Value), again: Arc<Notify>)
+where
+    S: Stream<Item = watcher::Result<Event<DynamicObject>>>,
+{
+    loop {
+        let feeding = feed_all(events(), &cache, trim, &again);
+        if AssertUnwindSafe(feeding).catch_unwind().await.is_ok() {
+            return;
+        }
+        tracing::error!(kind = %cache.kind(), "what follows a kind has panicked, and begins anew");
+        cache.troubled("what follows the kind has panicked".to_owned());
+        tokio::time::sleep(FIRST_WAIT).await;
+    }
+}
+
+/// Feeds a cache from a watch, to its end.
+async fn feed_all(
     events: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
-    cache: Arc<Cache>,
+    cache: &Arc<Cache>,
     trim: fn(&mut Value),
-    again: Arc<Notify>,
+    again: &Notify,
 ) {
     let mut events = pin!(events);
     let mut wait = FIRST_WAIT;
@@ -167,7 +187,7 @@ async fn follow(
             biased;
             event = events.next() => event,
             () = broom.due() => {
-                broom.sweep(&cache).await;
+                broom.sweep(cache).await;
                 continue;
             }
         };
@@ -185,9 +205,9 @@ async fn follow(
                 wait = (wait * 2).min(LONGEST_WAIT);
                 continue;
             }
-            Ok(event) => feed(&cache, event, trim),
+            Ok(event) => feed(cache, event, trim),
         }
-        broom.make_room(&cache);
+        broom.make_room(cache);
         wait = FIRST_WAIT;
     }
 }
@@ -264,5 +284,34 @@ fn feed(cache: &Cache, event: Event<DynamicObject>, trim: fn(&mut Value)) {
         Event::InitDone => cache.end_list(),
         Event::Apply(object) => drop(read(object).map(|object| cache.apply(object))),
         Event::Delete(object) => drop(read(object).map(|object| cache.delete(&object))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use futures_util::stream;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_is_followed_on_after_a_panic() {
+        let kind = KindId::new("", "v1", "Pod", "pods");
+        let cache = Arc::new(Cache::new(kind.clone(), |_| Vec::new()));
+        let is_first = AtomicBool::new(true);
+        cache.listen("test", || {
+            Arc::new(move |_| assert!(!is_first.swap(false, Ordering::Relaxed), "this is meant to panic"))
+        });
+        let events = move || {
+            let pod = |name: &str| DynamicObject::new(name, &kind.resource());
+            let all = [Event::Init, Event::InitApply(pod("a")), Event::InitApply(pod("b")), Event::InitDone]
+                .map(Ok);
+            stream::iter(all).chain(stream::pending())
+        };
+        let following = tokio::spawn(follow(events, cache.clone(), trim, Arc::default()));
+        tokio::time::timeout(LONGEST_WAIT, cache.wait_synced()).await.expect("it is listed anew");
+        assert_eq!((cache.len(), cache.trouble()), (2, None));
+        following.abort();
     }
 }
