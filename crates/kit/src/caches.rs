@@ -14,6 +14,7 @@ use packing::Packer;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::task::coop::unconstrained;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::cache::{Cache, Indexer};
@@ -32,6 +33,9 @@ const AT_ONCE: usize = 32;
 /// Objects that are looked at for each that comes, while enough are open, and while too many are: most of them are folded already.
 const FOR_EACH: usize = 4;
 const FOR_EACH_OF_TOO_MANY: usize = 16;
+
+/// Events that are taken in one go, before others may run.
+const IN_ONE_TURN: usize = 512;
 
 /// Packs the objects of all caches: those of many clusters resemble each other.
 static PACKER: Mutex<Packer> = Mutex::new(Packer::new());
@@ -162,7 +166,8 @@ where
     S: Stream<Item = watcher::Result<Event<DynamicObject>>>,
 {
     loop {
-        let feeding = feed_all(events(), &cache, trim, &again);
+        // A cache that lags behind has everybody do things twice: it gets longer turns than others.
+        let feeding = unconstrained(feed_all(events(), &cache, trim, &again));
         if AssertUnwindSafe(feeding).catch_unwind().await.is_ok() {
             return;
         }
@@ -182,7 +187,10 @@ async fn feed_all(
     let mut events = pin!(events);
     let mut wait = FIRST_WAIT;
     let mut broom = Broom::new();
-    loop {
+    for number in 1_usize.. {
+        if number.is_multiple_of(IN_ONE_TURN) {
+            tokio::task::yield_now().await;
+        }
         let event = tokio::select! {
             biased;
             event = events.next() => event,
