@@ -1,4 +1,5 @@
-//! What only time brings: things that have lived long enough go, and so does old history; what nobody reads is packed.
+//! What only time brings: things that have lived long enough go, and so does old history; what nobody reads is packed; where nobody writes
+//! the store rests.
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ const TRIM_EVERY: u32 = 10;
 pub(super) async fn run(server: &Server) {
     let mut packer = Packer::default();
     let mut round: u32 = 0;
+    let mut written = server.store().view().head();
     loop {
         let now = server.clock().now();
         if round.is_multiple_of(EXPIRE_EVERY)
@@ -35,7 +37,15 @@ pub(super) async fn run(server: &Server) {
         {
             tracing::warn!(%error, "old history could not be trimmed");
         }
-        fold(&server.store().view(), &mut packer).await;
+        let view = server.store().view();
+        if view.head() == written
+            && let Err(error) = server.store().rest().await
+        {
+            tracing::warn!(%error, "the store does not rest");
+        }
+        written = view.head();
+        fold(&view, &mut packer).await;
+        drop(view);
         round = round.wrapping_add(1);
         tokio::time::sleep(FOLD).await;
     }

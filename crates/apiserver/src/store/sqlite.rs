@@ -231,6 +231,10 @@ impl Store for SqliteStore {
         Box::pin(self.core.expire(self, now))
     }
 
+    fn rest(&self) -> Answer<'_, ()> {
+        Box::pin(self.ask(|answer| Request::Rest { answer }))
+    }
+
     fn compact(&self, floor: Revision) -> Answer<'_, ()> {
         Box::pin(async move {
             self.ask(|answer| Request::Raise { floor, answer }).await?;

@@ -45,6 +45,8 @@ impl Reader {
             let snapshot = connection.transaction().map_err(Error::storage("beginning to read the store"))?;
             let result = read(&snapshot);
             snapshot.finish().map_err(Error::storage("ending a read of the store"))?;
+            // Pages that the next read may not want: it finds them again with the system.
+            connection.release_memory().map_err(Error::storage("ending a read of the store"))?;
             if let Some(idle) = &mut *idle.lock().unwrap_or_else(PoisonError::into_inner)
                 && idle.len() < KEPT
             {

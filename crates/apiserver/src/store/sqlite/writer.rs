@@ -47,6 +47,10 @@ pub(super) enum Request {
     Sweep {
         answer: Reply<bool>,
     },
+    /// Give back the pages that are kept for the next write.
+    Rest {
+        answer: Reply<()>,
+    },
     /// Seal with the first of these keys from now on.
     Adopt {
         keys: Keyring,
@@ -190,6 +194,10 @@ impl Writer {
                     more
                 });
                 drop(answer.send(result));
+            }
+            Request::Rest { answer } => {
+                let released = self.connection.release_memory();
+                drop(answer.send(released.map_err(Error::storage("resting"))));
             }
             Request::Adopt { keys, answer } => {
                 let adopted = reseal::adopt(&self.connection, &self.core.options.seal, &keys);
