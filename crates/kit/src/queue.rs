@@ -36,6 +36,9 @@ impl Default for Pace {
 /// Time between two looks of a burst: what happens within a blink is seen together.
 const BLINK: Duration = Duration::from_millis(50);
 
+/// How often objects are forgotten that need not be remembered.
+const TIDY: Duration = Duration::from_secs(60);
+
 /// When, and a number that makes two of them different.
 type Due = (Duration, u64);
 
@@ -58,6 +61,16 @@ struct Inner {
     entries: BTreeMap<Key, Entry>,
     due: BTreeMap<Due, Key>,
     count: u64,
+    /// When objects were last forgotten.
+    tidied: Duration,
+}
+
+impl Entry {
+    /// Whether a new entry would be as good as this one.
+    fn is_forgettable(&self, now: Duration, interval: Duration) -> bool {
+        let is_quiet = self.due.is_none() && !self.running && self.next.is_none() && self.failures == 0;
+        is_quiet && self.made_up <= now && self.started.is_none_or(|started| started + interval <= now)
+    }
 }
 
 /// Objects that are to be looked at. Each is looked at by one at a time; asked for often, it is looked at once.
@@ -137,7 +150,7 @@ impl Queue {
                 Err(wait) => wait,
             };
             let changed = self.changed.notified();
-            match wait {
+            match wait.into_iter().chain(self.tidy()).min() {
                 Some(wait) => tokio::select! {
                     biased;
                     () = changed => {}
@@ -181,6 +194,17 @@ impl Queue {
             None if ended == Ended::Gone => drop(inner.entries.remove(&key)),
             None => {}
         }
+    }
+
+    /// Forgets objects whose time is made up for, now and then. Gives how long until the next time; none if there is nothing to forget.
+    fn tidy(&self) -> Option<Duration> {
+        let now = self.now();
+        let mut inner = self.lock();
+        if now >= inner.tidied + TIDY {
+            inner.entries.retain(|_, entry| !entry.is_forgettable(now, self.pace.interval));
+            inner.tidied = now;
+        }
+        (!inner.entries.is_empty()).then(|| inner.tidied + TIDY - now)
     }
 
     fn retry(&self, failures: u32) -> Duration {
@@ -339,6 +363,29 @@ mod tests {
         queue.add_after(key("a"), Duration::from_secs(2));
         assert_eq!(queue.next().await, key("a"));
         assert_eq!(clock.now().as_second() - begin, 2, "the earlier one counts");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_left_alone_for_long_is_forgotten() {
+        let (clock, queue) = queue();
+        for name in ["well", "bad", "later"] {
+            queue.add(key(name));
+            queue.next().await;
+        }
+        queue.done(key("well"), Ended::Well);
+        queue.done(key("bad"), Ended::Badly);
+        queue.done(key("later"), Ended::Again(Duration::from_secs(1000)));
+        assert_eq!(queue.next().await, key("bad"), "it is tried again");
+        queue.done(key("bad"), Ended::Badly);
+        queue.next().await;
+        let left =
+            |queue: &Queue| queue.lock().entries.keys().map(|key| key.name.clone()).collect::<Vec<_>>();
+        assert_eq!(left(&queue), ["bad", "later", "well"]);
+        queue.done(key("bad"), Ended::Well);
+        assert_eq!(queue.next().await, key("later"));
+        assert_eq!((left(&queue), clock.now().as_second()), (vec!["later".to_owned()], 1000));
+        queue.add(key("well"));
+        assert_eq!(queue.next().await, key("well"), "as if it were new");
     }
 
     #[tokio::test(start_paused = true)]
