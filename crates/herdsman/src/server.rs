@@ -150,6 +150,7 @@ impl Server {
             true => None,
             false => Some(Shared::ensure(&client, &setup.namespace, &*clock).await?),
         };
+        crate::open_files::raise();
         let webhook_listener = listen("--webhook-listen", &mut setup.webhook_listen).await?;
         let front = match &shared {
             Some(shared) if !setup.only_core() => {

@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     runtime.block_on(async {
         let mut stop = Stop::new()?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        crate::open_files::raise();
         let world = World::open(sim::Settings::new(directory, arguments.seed, clock)).await?;
         println!("seed {}", arguments.seed);
         let mut made = 0;

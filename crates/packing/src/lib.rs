@@ -111,10 +111,7 @@ impl Packer {
 
     /// Packs a text; `group` says which others it resembles.
     pub fn pack(&mut self, group: &str, text: &[u8]) -> Packed {
-        if !self.groups.contains_key(group) {
-            self.groups.insert(group.into(), Group::default());
-        }
-        let Some(group) = self.groups.get_mut(group) else { unreachable!("it is there now") };
+        let group = self.groups.entry(group.into()).or_default();
         group.learn(text);
         let model = group.model.clone();
         let packed = put(&mut self.compressor, &mut self.shelves, model, text);
