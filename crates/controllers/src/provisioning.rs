@@ -122,7 +122,7 @@ impl Clusters {
         if let Err(Failure::Error(error)) = rendered {
             return Err(error);
         }
-        Ok(if diagnosis?.pending { Ended::Again(LOOK_AGAIN) } else { Ended::Well })
+        Ok(diagnosis?.again.map_or(Ended::Well, Ended::Again))
     }
 
     /// Says how the cluster stands: on itself, on its management half, and by events.

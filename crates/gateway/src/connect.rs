@@ -34,8 +34,9 @@ use crate::waiting::Waiting;
 
 pub use refusal::Refusal;
 
-/// How long a host is kept waiting before it is told to come again: installers give up after 60 s.
-const PATIENCE: Duration = Duration::from_secs(45);
+/// How long a host is kept waiting for its plan, and then for its token, before it is told to come again: installers give up after 60 s.
+const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE_FOR_TOKEN: Duration = Duration::from_secs(10);
 
 /// What a node needs to find its plan: the installer writes it down, the agent reads it.
 #[derive(Clone, PartialEq, Eq)]
@@ -155,18 +156,19 @@ impl Registrar {
     /// Why not, in words for the host's log.
     pub async fn register(&self, headers: &HeaderMap) -> Result<Connection, Refusal> {
         let (id, credential) = self.introduced(headers).await?;
-        let patience = tokio::time::timeout(PATIENCE, async {
+        let planned = tokio::time::timeout(PATIENCE, async {
             let machine = self.machine(&id, &credential, headers).await?;
             self.mark(&machine, &id).await?;
-            let plan = self.plan(&machine).await?;
-            let account = plan.name().to_owned();
-            let token = issue::issue(&self.caches, &self.entropy, &plan, &account).await?;
-            self.spend(&credential).await?;
-            issue::forget_unused(&self.caches, &plan).await?;
-            tracing::info!(machine = %machine.key(), "a node has registered");
-            Ok(Connection { plan: plan.key(), token })
+            Ok((self.plan(&machine).await?, machine))
         });
-        patience.await.unwrap_or(Err(Refusal::NotYet))
+        let (plan, machine) = planned.await.unwrap_or(Err(Refusal::NotYet))?;
+        let issued =
+            issue::issue(&self.caches, &self.entropy, &plan, plan.name(), PATIENCE_FOR_TOKEN).await?;
+        let token = issued.ok_or(Refusal::Lagging)?;
+        self.spend(&credential).await?;
+        issue::forget_unused(&self.caches, &plan).await?;
+        tracing::info!(machine = %machine.key(), "a node has registered");
+        Ok(Connection { plan: plan.key(), token })
     }
 
     /// The Machine of who introduces itself.

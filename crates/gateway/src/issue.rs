@@ -5,6 +5,7 @@
 //! installation that breaks off half-way leaves the old agent at work.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use api::catalogue::secrets::{keys, types};
 use api::catalogue::{annotations, labels};
@@ -66,7 +67,8 @@ fn make(plan: &Object, account: &str, entropy: &mut dyn Entropy) -> (String, Has
     (token, hash, secret)
 }
 
-/// Makes a token that acts as `account`, for the agent of a plan. When this returns, the token is good.
+/// Makes a token that acts as `account`, for the agent of a plan. What is given is good; nothing, if that was not so within `patience`, and
+/// nothing is left of it then: whoever comes again gets another one, and a server that lags is not given more to do by each who waits.
 ///
 /// # Errors
 /// If it cannot be kept.
@@ -75,7 +77,8 @@ pub async fn issue(
     entropy: &Mutex<dyn Entropy>,
     plan: &Object,
     account: &str,
-) -> Result<String, Error> {
+    patience: Duration,
+) -> Result<Option<String>, Error> {
     let failed = |source| Error { what: "make", plan: plan.key(), source: Box::new(source) };
     let (token, _, document) =
         make(plan, account, &mut *entropy.lock().unwrap_or_else(PoisonError::into_inner));
@@ -83,10 +86,17 @@ pub async fn issue(
     let secret = serde_json::from_value(document).map_err(|error| failed(kube::Error::SerdeError(error)))?;
     let options = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
     let made = api.create(&options, &secret).await.map_err(failed)?;
+    let uid = made.metadata.uid.clone().unwrap_or_default();
     let revision = made.metadata.resource_version.as_deref().and_then(|text| text.parse().ok());
     // Whoever asks for it finds it.
-    caches.of(&book::secrets()).expect_revision(revision.unwrap_or_default()).wait().await;
-    Ok(token)
+    let known = caches.of(&book::secrets()).expect_revision(revision.unwrap_or_default());
+    if tokio::time::timeout(patience, known.wait()).await.is_err() {
+        let made = Key::of(&made.metadata);
+        tracing::warn!(plan = %plan.key(), "what the server knows of Secrets lags behind: a node has to come again");
+        delete(caches, &made, &uid, &plan.key()).await?;
+        return Ok(None);
+    }
+    Ok(Some(token))
 }
 
 /// Tokens of a plan, the last one first.
@@ -107,7 +117,7 @@ pub async fn forget_unused(caches: &Caches, plan: &Object) -> Result<(), Error> 
     let all = of_plan(caches, &plan.key(), plan.uid());
     let unused = all.iter().filter(|secret| secret.annotation(annotations::HERDSMAN_TOKEN_USED).is_none());
     for secret in unused.skip(MOST_UNUSED) {
-        delete(caches, secret, &plan.key()).await?;
+        delete(caches, &secret.key(), secret.uid(), &plan.key()).await?;
     }
     Ok(())
 }
@@ -134,15 +144,15 @@ pub async fn note_use(caches: &Caches, clock: &dyn Clock, token: &AgentToken) ->
     }
     // Nobody has written to one that is not used since it was made.
     for before in all.iter().filter(|other| used(other) || other.revision() < own.revision()) {
-        delete(caches, before, &token.plan).await?;
+        delete(caches, &before.key(), before.uid(), &token.plan).await?;
     }
     Ok(())
 }
 
-async fn delete(caches: &Caches, secret: &Object, plan: &Key) -> Result<(), Error> {
-    let api: Api<Secret> = Api::namespaced(caches.client().clone(), secret.namespace());
-    let preconditions = Some(Preconditions { uid: Some(secret.uid().to_owned()), resource_version: None });
-    match api.delete(secret.name(), &DeleteParams { preconditions, ..DeleteParams::default() }).await {
+async fn delete(caches: &Caches, secret: &Key, uid: &str, plan: &Key) -> Result<(), Error> {
+    let api: Api<Secret> = Api::namespaced(caches.client().clone(), &secret.namespace);
+    let preconditions = Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None });
+    match api.delete(&secret.name, &DeleteParams { preconditions, ..DeleteParams::default() }).await {
         Err(error) if !matches!(kit::write::code(&error), Some(404 | 409)) => {
             Err(Error { what: "end", plan: plan.clone(), source: Box::new(error) })
         }
@@ -152,7 +162,11 @@ async fn delete(caches: &Caches, secret: &Object, plan: &Key) -> Result<(), Erro
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use clock::SeededEntropy;
+    use http::{Method, Request, Response};
+    use kube::client::Body;
 
     use super::*;
 
@@ -172,5 +186,38 @@ mod tests {
         let (other, _, again) = make(&plan, "m-machine-plan", &mut SeededEntropy::new(2));
         assert_ne!(token, other);
         assert_ne!(secret["metadata"]["name"], again["metadata"]["name"]);
+    }
+
+    fn plan() -> Object {
+        Object::from_document(json!({"metadata": {"namespace": "ns", "name": "m-machine-plan", "uid": "u"}}))
+            .unwrap()
+    }
+
+    /// A server that takes writes, and whose watches say nothing.
+    fn lagging(asked: Arc<Mutex<Vec<String>>>) -> kube::Client {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let asked = asked.clone();
+            async move {
+                if request.method() == Method::GET {
+                    std::future::pending::<()>().await;
+                }
+                asked.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+                let made = json!({"apiVersion": "v1", "kind": "Secret",
+                    "metadata": {"namespace": "ns", "name": "token", "uid": "t", "resourceVersion": "7"}});
+                Ok::<_, std::convert::Infallible>(Response::new(Body::from(made.to_string().into_bytes())))
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_is_not_known_in_time_leaves_nothing_behind() {
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let caches = Caches::new(lagging(asked.clone()), kit::index::entries);
+        let entropy = Mutex::new(SeededEntropy::new(1));
+        let issued = issue(&caches, &entropy, &plan(), "m-machine-plan", Duration::from_secs(10)).await;
+        assert_eq!(issued.unwrap(), None);
+        let url = "/api/v1/namespaces/ns/secrets";
+        assert_eq!(*asked.lock().unwrap(), [format!("POST {url}"), format!("DELETE {url}/token")]);
     }
 }

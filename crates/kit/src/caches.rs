@@ -194,8 +194,8 @@ async fn feed_all(
         let event = tokio::select! {
             biased;
             event = events.next() => event,
-            () = broom.due() => {
-                broom.sweep(cache).await;
+            () = broom.turn() => {
+                broom.sweep(cache);
                 continue;
             }
         };
@@ -220,22 +220,31 @@ async fn feed_all(
     }
 }
 
-/// Goes round a cache, over and over, and folds what nobody looks at.
+/// Goes round a cache, over and over, and folds what nobody looks at: a little at a time, as what comes must not wait for it.
 struct Broom {
     /// How far it is.
     at: Option<Key>,
     steps: Interval,
+    /// Objects that are still to be looked at in this step.
+    left: usize,
+    /// Others had their turn since the last few.
+    yielded: bool,
 }
 
 impl Broom {
     fn new() -> Self {
         let mut steps = tokio::time::interval(IDLE / STEPS);
         steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Broom { at: None, steps }
+        Broom { at: None, steps, left: 0, yielded: false }
     }
 
-    async fn due(&mut self) {
-        self.steps.tick().await;
+    /// Waits until it is its turn. Whoever breaks off and asks again does not begin to wait anew.
+    async fn turn(&mut self) {
+        if self.left == 0 {
+            self.steps.tick().await;
+        } else if !std::mem::replace(&mut self.yielded, true) {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Something came: something else may have to go.
@@ -249,16 +258,19 @@ impl Broom {
         self.at = cache.fold(self.at.as_ref(), some, &PACKER, pressure);
     }
 
-    async fn sweep(&mut self, cache: &Cache) {
-        let steps = if Pressure::now() > Pressure::Low { 1 } else { STEPS as usize };
-        let share = cache.len().div_ceil(steps);
-        for _ in 0..share.div_ceil(AT_ONCE) {
-            self.at = cache.fold(self.at.as_ref(), AT_ONCE, &PACKER, Pressure::now());
-            if self.at.is_none() {
-                PACKER.lock().unwrap_or_else(PoisonError::into_inner).forget_unused();
-                return;
-            }
-            tokio::task::yield_now().await;
+    /// Looks at the next few.
+    fn sweep(&mut self, cache: &Cache) {
+        self.yielded = false;
+        let pressure = Pressure::now();
+        if self.left == 0 {
+            let steps = if pressure > Pressure::Low { 1 } else { STEPS as usize };
+            self.left = cache.len().div_ceil(steps);
+        }
+        self.at = cache.fold(self.at.as_ref(), AT_ONCE, &PACKER, pressure);
+        self.left = self.left.saturating_sub(AT_ONCE);
+        if self.at.is_none() {
+            self.left = 0;
+            PACKER.lock().unwrap_or_else(PoisonError::into_inner).forget_unused();
         }
     }
 }
@@ -302,6 +314,28 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_broom_does_a_little_at_a_time_and_all_in_the_end() {
+        const ALL: usize = 20 * AT_ONCE;
+        let kind = KindId::new("", "v1", "Pod", "pods");
+        let cache = Cache::new(kind.clone(), |_| Vec::new());
+        for number in 0..ALL {
+            let pod = DynamicObject::new(&format!("pod-{number}"), &kind.resource());
+            feed(&cache, Event::Apply(pod), trim);
+        }
+        let mut broom = Broom::new();
+        for _ in 0..10 * STEPS {
+            // Something comes whenever it is about to begin.
+            while broom.turn().now_or_never().is_none() {
+                tokio::time::advance(IDLE / STEPS / 3).await;
+            }
+            let before = cache.counts().1;
+            broom.sweep(&cache);
+            assert!(cache.counts().1 - before <= AT_ONCE, "others wait for no more than that");
+        }
+        assert_eq!(cache.counts(), (0, ALL));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_cache_is_followed_on_after_a_panic() {

@@ -80,6 +80,14 @@ pub fn waits(facts: &Facts<'_>) -> Vec<Wait> {
     waits
 }
 
+/// In how many seconds time alone may bring something into the way, if nothing is now.
+pub fn due_in(facts: &Facts<'_>) -> Option<u64> {
+    let waits = facts.machines.iter().filter(|one| !machines::needs_nothing(one));
+    let left = waits.filter_map(|one| machines::patience_left(one, facts.now)).min()?;
+    // What is over is said already, and is late by a second at most.
+    Some(u64::try_from(left).unwrap_or_default() + 1)
+}
+
 /// The infrastructure cluster.
 fn infrastructure(facts: &Facts<'_>) -> Option<Wait> {
     let config = facts.cluster.spec.rke_config.as_ref()?;

@@ -36,8 +36,8 @@ pub(crate) struct Mischief(Child);
 impl Mischief {
     /// Begins it.
     pub(crate) fn begin(server: &Server) -> anyhow::Result<Self> {
-        let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("mischief").arg(server.kubeconfig());
+        let mut command = Command::new("chrt");
+        command.args(["--idle", "0"]).arg(std::env::current_exe()?).arg("mischief").arg(server.kubeconfig());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         if let Some(stdout) = &mut child.stdout {

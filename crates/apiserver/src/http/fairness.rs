@@ -29,9 +29,10 @@ use shares::{Rule, Shares};
 const RETRY_SECONDS: u32 = 1;
 
 /// What a request costs beside the work on its answer: to read and parse it, to find out who asks, to encrypt and write
-/// the answer. About what a small one takes; more for each byte that is received or sent.
-const OVERHEAD: Duration = Duration::from_micros(50);
-const PER_BYTE: Duration = Duration::from_nanos(1);
+/// the answer. About what a small one takes; more for each byte that is received or sent. By what the process took for the flood of
+/// `bench load`.
+const OVERHEAD: Duration = Duration::from_micros(85);
+const PER_BYTE: Duration = Duration::from_nanos(2);
 
 /// Who is slowed down and has no more room to wait hears so only after a while: a flood of refusals is one, too.
 const REFUSAL: Duration = Duration::from_millis(500);

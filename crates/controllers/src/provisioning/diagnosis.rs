@@ -1,6 +1,7 @@
 //! What is in the way of a cluster: gathered for [`provisioning::diagnose`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::capi::v1beta2::ContractVersionedObjectReference;
 use kit::{Key, Object, index};
@@ -8,6 +9,7 @@ use provisioning::diagnose::{self, Machine, Referred, Template};
 use provisioning::graph::Source;
 use provisioning::{Object as Document, Wait};
 
+use super::LOOK_AGAIN;
 use super::context::Context;
 use super::gather::{self, Seen};
 use crate::error::Error;
@@ -30,17 +32,18 @@ impl Found {
     }
 }
 
-/// What is in the way, and whether something may come to be in the way by time alone.
+/// What is in the way, and when time alone may change that.
+#[derive(Default)]
 pub(super) struct Diagnosis {
     pub(super) waits: Vec<Wait>,
-    pub(super) pending: bool,
+    pub(super) again: Option<Duration>,
 }
 
 /// Looks at everything below a cluster that is not there yet.
 pub(super) async fn of(context: &Arc<Context>, seen: &Seen) -> Result<Diagnosis, Error> {
     let key = seen.object.key();
     let Some(capi_cluster) = context.known.capi_clusters.get(&key) else {
-        return Ok(Diagnosis { waits: Vec::new(), pending: false });
+        return Ok(Diagnosis::default());
     };
     let reference = reference(&capi_cluster.document()["spec"]["infrastructureRef"]);
     let infrastructure = find(context, &key.namespace, reference).await?;
@@ -71,8 +74,11 @@ pub(super) async fn of(context: &Arc<Context>, seen: &Seen) -> Result<Diagnosis,
         now: context.now(),
     };
     let waits = diagnose::waits(&facts);
-    let pending = !machines.is_empty() || !waits.is_empty();
-    Ok(Diagnosis { waits, pending })
+    let again = match waits.is_empty() {
+        true => diagnose::due_in(&facts).map(Duration::from_secs),
+        false => Some(LOOK_AGAIN),
+    };
+    Ok(Diagnosis { waits, again })
 }
 
 /// Machines of which there is something to say, with what their provider made of them.

@@ -1,6 +1,8 @@
 //! Which change has which cluster looked at.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::catalogue::{annotations, labels, namespaces};
 use api::machine::{self, Driver};
@@ -12,6 +14,9 @@ use provisioning::restore;
 
 use super::context::{Context, sources};
 use crate::objects::listen;
+
+/// A cluster is looked at so long after a machine of it changed: that changes nothing but what is said of it, and machines change often.
+const SOON: Duration = Duration::from_secs(1);
 
 /// The name under which this group listens to caches.
 const LISTENER: &str = "provisioning";
@@ -32,15 +37,11 @@ pub(super) fn connect(context: &Arc<Context>) {
     for cache in [&known.infrastructure, &known.control_planes, &known.capi_clusters, &known.beacons] {
         on(cache, |context, change| context.clusters.add(change.object().key()));
     }
-    for cache in [
-        &known.bootstrap_templates,
-        &known.bootstraps,
-        &known.deployments,
-        &known.sets,
-        &known.machines,
-        &known.checks,
-    ] {
+    for cache in [&known.bootstrap_templates, &known.deployments, &known.sets, &known.checks] {
         on(cache, part_changed);
+    }
+    for cache in [&known.bootstraps, &known.machines] {
+        on(cache, machine_changed);
     }
 }
 
@@ -55,9 +56,13 @@ pub(super) fn follow(context: &Arc<Context>, cache: &Arc<Cache>) {
         }
         group => {
             let (group, kind) = (group.to_owned(), cache.kind().kind.clone());
-            listen(cache, LISTENER, context, move |context, change| {
-                part_changed(context, change);
-                named_changed(context, &group, &kind, change);
+            let of_machine = group == machine::GROUP && Driver::of_machine_kind(&kind).is_some();
+            listen(cache, LISTENER, context, move |context, change| match of_machine {
+                true => machine_changed(context, change),
+                false => {
+                    part_changed(context, change);
+                    named_changed(context, &group, &kind, change);
+                }
             });
         }
     }
@@ -88,16 +93,33 @@ fn management_changed(context: &Arc<Context>, change: &Change) {
 
 /// Something that was made from a cluster, or that belongs to it.
 fn part_changed(context: &Arc<Context>, change: &Change) {
+    for key in clusters_of(change) {
+        context.clusters.add(key);
+    }
+}
+
+/// A machine of a cluster, or a part of one. What goes may be what a deletion waits for.
+fn machine_changed(context: &Arc<Context>, change: &Change) {
+    let wait = if change.after.is_some() { SOON } else { Duration::ZERO };
+    for key in clusters_of(change) {
+        context.clusters.add_after(key, wait);
+    }
+}
+
+/// The clusters that an object was made from, or belongs to, or did before.
+fn clusters_of(change: &Change) -> BTreeSet<Key> {
+    let mut all = BTreeSet::new();
     for object in [&change.before, &change.after].into_iter().flatten() {
         if let Some(name) = object.annotation(annotations::OBJECTSET_OWNER_NAME) {
             let namespace = object.annotation(annotations::OBJECTSET_OWNER_NAMESPACE).unwrap_or_default();
-            context.clusters.add(Key::new(namespace, name));
+            all.insert(Key::new(namespace, name));
         }
         let named = object.document()["spec"]["clusterName"].as_str();
         if let Some(name) = named.or_else(|| object.label(labels::CAPI_CLUSTER_NAME)) {
-            context.clusters.add(Key::new(object.namespace(), name));
+            all.insert(Key::new(object.namespace(), name));
         }
     }
+    all
 }
 
 /// An object of a provider that clusters name: it has nothing of ours on it before Cluster API takes it.

@@ -51,6 +51,9 @@ pub enum Refusal {
         "the machine's plan is not there yet: waiting for the cluster's infrastructure and the machine's bootstrap objects; look at the cluster's conditions if this goes on"
     )]
     NotYet,
+    /// What the server knows is not what is.
+    #[error("the server has more to do than it can: come again in a while")]
+    Lagging,
     /// The management cluster.
     #[error("the management cluster does not do as it should: {0}")]
     Kubernetes(#[from] kube::Error),
@@ -84,7 +87,9 @@ impl Refusal {
             | Refusal::NoCluster(_)
             | Refusal::TakesNoNodes(_)
             | Refusal::ClusterGoes(_) => StatusCode::FORBIDDEN,
-            Refusal::NotReady | Refusal::NotYet | Refusal::NothingYet(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::NotReady | Refusal::NotYet | Refusal::Lagging | Refusal::NothingYet(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Refusal::Kubernetes(_) | Refusal::Issue(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

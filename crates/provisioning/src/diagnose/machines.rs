@@ -57,15 +57,13 @@ fn complaint(one: Condition<'_>) -> Option<Code> {
 
 /// What is in the way of one machine.
 pub(super) fn machine(one: &Machine<'_>, now: Timestamp) -> Option<Wait> {
-    if one.machine.is_deleting() || one.machine.document()["status"]["nodeRef"]["name"].is_string() {
+    if needs_nothing(one) {
         return None;
     }
     let Referred::Found(found) = one.infrastructure else { return None };
     let subject = found.id().to_string();
-    let registered = one.machine.label(labels::MACHINE_ID).is_some();
-    let ready =
-        is_provisioned(found) || condition(found, types::READY).is_some_and(|one| one.status() == "True");
-    if ready && !registered {
+    let ready = is_ready(found);
+    if ready && !is_registered(one) {
         return registration(one.machine, found, now);
     }
     if ready {
@@ -110,13 +108,40 @@ fn driver(found: &Object, subject: String) -> Option<Wait> {
     Some(Wait::new(code, subject, said.message(), remedy))
 }
 
+/// Whether it is there, or on its way out.
+pub(super) fn needs_nothing(one: &Machine<'_>) -> bool {
+    one.machine.is_deleting() || one.machine.document()["status"]["nodeRef"]["name"].is_string()
+}
+
+/// For how many seconds a server has run.
+fn running(machine: &Object, infrastructure: &Object, now: Timestamp) -> Option<i64> {
+    let ready = condition(machine, types::INFRASTRUCTURE_READY).or(condition(infrastructure, types::READY));
+    ready.map(changed).and_then(|time| since(time, now)).or_else(|| age(infrastructure, now))
+}
+
+/// In how many seconds a machine that nothing is said of would have been waited for long enough, if nothing changes but the time.
+pub(super) fn patience_left(one: &Machine<'_>, now: Timestamp) -> Option<i64> {
+    let Referred::Found(found) = one.infrastructure else { return None };
+    match is_ready(found) {
+        true if is_registered(one) => None,
+        true => Some(REGISTRATION_PATIENCE - running(one.machine, found, now)?),
+        false if is_touched(found) => None,
+        false => Some(PROVIDER_PATIENCE - age(found, now)?),
+    }
+}
+
+fn is_registered(one: &Machine<'_>) -> bool {
+    one.machine.label(labels::MACHINE_ID).is_some()
+}
+
+fn is_ready(infrastructure: &Object) -> bool {
+    is_provisioned(infrastructure)
+        || condition(infrastructure, types::READY).is_some_and(|one| one.status() == "True")
+}
+
 /// The server runs; its agent should have called.
 fn registration(machine: &Object, infrastructure: &Object, now: Timestamp) -> Option<Wait> {
-    let ready = condition(machine, types::INFRASTRUCTURE_READY).or(condition(infrastructure, types::READY));
-    let waited = match ready.map(changed).and_then(|time| since(time, now)) {
-        Some(seconds) => seconds,
-        None => age(infrastructure, now)?,
-    };
+    let waited = running(machine, infrastructure, now)?;
     (waited > REGISTRATION_PATIENCE).then(|| {
         Wait::new(
             Code::NodeNotRegistered,

@@ -1,4 +1,5 @@
 use api::provisioning::v1::{MachinePool, RKEConfig};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 
@@ -255,6 +256,47 @@ fn machines_of_drivers_say_what_they_wait_for() {
         let one = Machine { machine: &machine, infrastructure: Referred::Found(infrastructure) };
         let waits = with_parts(Referred::Found(&template), &[], &[one]);
         assert_eq!(waits.first().map(|wait| wait.code), *code, "{:?}", infrastructure.document());
+    }
+}
+
+#[test]
+fn time_alone_brings_no_more_than_the_end_of_patience() {
+    let machine = object("Machine", OLD, json!({}));
+    let registered =
+        object("Machine", OLD, json!({"metadata": {"labels": {"rke.cattle.io/machine-id": "1"}}}));
+    let node = object("Machine", OLD, json!({"status": {"nodeRef": {"name": "n"}}}));
+    let infra = |extra| object("VSphereMachine", NEW, extra);
+    let (young, up) = (infra(json!({})), infra(json!({"status": {"ready": true}})));
+    let busy = infra(json!({"status": {"conditions": [{"type": "X", "status": "False"}]}}));
+    let (cluster, now): (_, Timestamp) = (cluster(), NOW.parse().unwrap());
+    let facts = |machines: &[Machine<'_>], now| {
+        let facts = Facts {
+            cluster: &cluster,
+            infrastructure: Referred::Missing,
+            templates: &[],
+            deployments: &[],
+            machines,
+            now,
+        };
+        (due_in(&facts), waits(&facts).len())
+    };
+    let of = |machine, infrastructure| Machine { machine, infrastructure: Referred::Found(infrastructure) };
+    let cases = [
+        (vec![of(&machine, &young)], Some(51)),
+        (vec![of(&machine, &up)], Some(591)),
+        (vec![of(&machine, &up), of(&machine, &young)], Some(51)),
+        (vec![of(&machine, &busy)], None),
+        (vec![of(&registered, &up)], None),
+        (vec![of(&node, &young)], None),
+        (vec![Machine { machine: &machine, infrastructure: Referred::Missing }], None),
+        (vec![], None),
+    ];
+    for (machines, due) in &cases {
+        let (found, before) = facts(machines, now);
+        assert_eq!(found, *due, "{machines:?}");
+        let Some(seconds) = due else { continue };
+        let (_, after) = facts(machines, now + SignedDuration::from_secs(*seconds as i64));
+        assert_eq!(after, before + 1, "it is said then");
     }
 }
 

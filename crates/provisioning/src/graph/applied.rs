@@ -37,15 +37,15 @@ pub enum Belonging {
 impl Owner {
     /// The object as it is written: with its set, and with what we say of it.
     ///
-    /// What `existing` carries stays if it says the same, however it is spelt.
-    pub(super) fn stamp(&self, wanted: &Object, existing: Option<&Object>) -> Object {
+    /// What an existing one carries stays if it says the same, however it is spelt: `existing` is that object and what was [`last`] said of it.
+    pub(super) fn stamp(&self, wanted: &Object, existing: Option<(&Object, Option<&Value>)>) -> Object {
         let mut stamped = wanted.clone();
         for (key, value) in self.marks() {
             stamped.annotate(key, value);
         }
         let said = existing
-            .filter(|object| last(object).as_ref() == Some(wanted.document()))
-            .and_then(|object| object.annotation(annotations::OBJECTSET_APPLIED))
+            .filter(|(_, last)| *last == Some(wanted.document()))
+            .and_then(|(object, _)| object.annotation(annotations::OBJECTSET_APPLIED))
             .map_or_else(|| encode(wanted.document()), str::to_owned);
         stamped.annotate(annotations::OBJECTSET_APPLIED, said);
         stamped
@@ -130,7 +130,7 @@ mod tests {
         let mut existing = owner("prod").stamp(&wanted, None);
         existing.annotate(annotations::OBJECTSET_APPLIED, wanted.document().to_string());
         assert_eq!(
-            owner("prod").stamp(&wanted, Some(&existing)),
+            owner("prod").stamp(&wanted, Some((&existing, last(&existing).as_ref()))),
             existing,
             "plain JSON, as small objects have it"
         );

@@ -92,8 +92,8 @@ pub fn difference(owner: &Owner, wanted: &[Object], existing: Existing<'_>) -> R
 }
 
 fn update(owner: &Owner, wanted: &Object, found: &Object) -> Option<Change> {
-    let stamped = owner.stamp(wanted, Some(found));
     let last = applied::last(found);
+    let stamped = owner.stamp(wanted, Some((found, last.as_ref())));
     let merged = merge(found.document(), last.as_ref(), stamped.document(), Lists::AreOurs);
     let mut patch = overlay::merge_patch(found.document(), &merged)?;
     if let Some(version) = found.document()["metadata"].get("resourceVersion") {
