@@ -25,7 +25,7 @@ use tunnel::{ClientKey, Hub};
 
 use crate::book;
 use crate::credential::Hash;
-use crate::forward::{self, Backend};
+use crate::forward::{self, Backend, Purpose};
 use crate::params::Params;
 use ways::{Through, Ways};
 
@@ -175,7 +175,7 @@ impl Downstreams {
         {
             return Ok(backend);
         }
-        let backend: Backend = self.make(id, &params, PATIENCE).await?;
+        let backend: Backend = self.make(id, &params, PATIENCE, Purpose::Anything).await?;
         self.lock().entry(id.to_owned()).or_default().backend = Some((params, backend.clone()));
         Ok(backend)
     }
@@ -191,13 +191,19 @@ impl Downstreams {
         {
             return Ok(client);
         }
-        let backend: Backend<kube::client::Body> = self.make(id, &params, PATIENCE).await?;
+        let backend: Backend<kube::client::Body> = self.make(id, &params, PATIENCE, Purpose::Plain).await?;
         let client = kube::Client::new(backend, "default");
         self.lock().entry(id.to_owned()).or_default().client = Some((params, client.clone()));
         Ok(client)
     }
 
-    async fn make<B>(&self, id: &str, params: &Params, patience: Duration) -> Result<Backend<B>, Error>
+    async fn make<B>(
+        &self,
+        id: &str,
+        params: &Params,
+        patience: Duration,
+        purpose: Purpose,
+    ) -> Result<Backend<B>, Error>
     where
         B: http_body::Body<Data = bytes::Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
             + Send
@@ -208,7 +214,7 @@ impl Downstreams {
         let config =
             kit::access::read(kubeconfig(params)).await.map_err(|error| unusable(error.to_string()))?;
         let through = Through { inner: Arc::downgrade(&self.0), id: id.to_owned(), patience };
-        forward::backend(&config, through).map_err(|error| unusable(error.to_string()))
+        forward::backend(&config, through, purpose).map_err(|error| unusable(error.to_string()))
     }
 
     /// The image that a cluster wants for its agent.

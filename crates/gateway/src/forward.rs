@@ -1,5 +1,6 @@
 //! Requests that are handed on to another server, and what comes back: bodies as they come, upgrades as byte streams.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::Config;
@@ -25,11 +27,20 @@ const UNUSED: Duration = Duration::from_secs(20);
 /// A server to hand requests on to. Clones are the same.
 pub type Backend<B = Incoming> = BoxCloneSyncService<Request<B>, Response<Incoming>, BoxError>;
 
+/// What a backend is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Requests of any kind, also such as become another protocol: each has a connection to itself, of HTTP/1.1.
+    Anything,
+    /// Requests and watches: all of them share one connection of HTTP/2, with its buffers, if the server speaks that.
+    Plain,
+}
+
 /// A backend with the address, trust and credentials of a configuration, dialled by `connector`.
 ///
 /// # Errors
 /// If certificates or credentials in it cannot be used.
-pub fn backend<H, B>(config: &Config, connector: H) -> Result<Backend<B>, kube::Error>
+pub fn backend<H, B>(config: &Config, connector: H, purpose: Purpose) -> Result<Backend<B>, kube::Error>
 where
     H: Service<Uri> + Clone + Send + Sync + Unpin + 'static,
     H::Response: hyper_util::client::legacy::connect::Connection
@@ -42,7 +53,14 @@ where
     H::Error: Into<BoxError>,
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
-    let https = config.rustls_https_connector_with_connector(connector)?;
+    let https = match (purpose, &config.tls_server_name) {
+        (Purpose::Plain, None) => {
+            let mut tls = config.rustls_client_config()?;
+            tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+            HttpsConnector::from((connector, Arc::new(tls)))
+        }
+        _ => config.rustls_https_connector_with_connector(connector)?,
+    };
     let mut builder = Client::builder(TokioExecutor::new());
     builder.pool_timer(TokioTimer::new()).timer(TokioTimer::new()).pool_idle_timeout(UNUSED);
     let http = builder.build(https).map_err(BoxError::from);

@@ -10,7 +10,7 @@ use kubeapi::Status;
 use crate::Later;
 use crate::body::Body;
 use crate::book::{Book, PREFIX};
-use crate::forward::{self, Backend};
+use crate::forward::{self, Backend, Purpose};
 use crate::headers;
 
 /// A Kubernetes API. It finds out itself who asks; tokens of agents are in a [`Book`].
@@ -71,9 +71,9 @@ impl PassThrough {
             http.set_connect_timeout(Some(std::time::Duration::from_secs(10)));
             http
         };
-        let ours = forward::backend(&config, connector())?;
+        let ours = forward::backend(&config, connector(), Purpose::Anything)?;
         config.auth_info = AuthInfo::default();
-        let theirs = forward::backend(&config, connector())?;
+        let theirs = forward::backend(&config, connector(), Purpose::Anything)?;
         Ok(PassThrough { ours, theirs, book })
     }
 

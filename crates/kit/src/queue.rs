@@ -131,10 +131,12 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// How many objects are to be looked at now.
+    /// How many objects are to be looked at now, and are not looked at yet.
     pub fn depth(&self) -> usize {
         let now = self.now();
-        self.lock().due.range(..=(now, u64::MAX)).count()
+        let inner = self.lock();
+        let taken = inner.entries.values().filter(|entry| entry.running && entry.waiting).count();
+        inner.due.range(..=(now, u64::MAX)).count() + taken
     }
 
     /// The time, for whoever measures how long looks take.

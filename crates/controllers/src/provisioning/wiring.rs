@@ -16,7 +16,7 @@ use super::context::{Context, sources};
 use crate::objects::listen;
 
 /// A cluster is looked at so long after a machine of it changed: that changes nothing but what is said of it, and machines change often.
-const SOON: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(3);
 
 /// The name under which this group listens to caches.
 const LISTENER: &str = "provisioning";

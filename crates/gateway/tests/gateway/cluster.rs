@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use apiserver::instance::Instance;
 use base64::Engine as _;
@@ -13,7 +14,8 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use serde_json::json;
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use tokio::task::JoinHandle;
@@ -34,6 +36,8 @@ pub(crate) struct Cluster {
     pub(crate) address: &'static str,
     tls: TlsAcceptor,
     ca: String,
+    /// Connections so far.
+    pub(crate) dialled: Arc<AtomicUsize>,
 }
 
 /// A body of any kind.
@@ -53,7 +57,8 @@ impl Cluster {
             Box::new(entropy),
         );
         let tls = TlsAcceptor::from(shown.unwrap().server_config().unwrap());
-        Cluster { instance: Arc::new(server(&world.clock, 12, None).await), address: ADDRESS, tls, ca }
+        let instance = Arc::new(server(&world.clock, 12, None).await);
+        Cluster { instance, address: ADDRESS, tls, ca, dialled: Arc::default() }
     }
 
     /// What its agent says of it.
@@ -96,6 +101,7 @@ impl Dial for Cluster {
             if target.address != this.address {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
+            this.dialled.fetch_add(1, Ordering::Relaxed);
             let (near, far) = tokio::io::duplex(64 << 10);
             tokio::spawn(async move {
                 let Ok(stream) = this.tls.accept(far).await else { return };
@@ -103,8 +109,8 @@ impl Dial for Cluster {
                     let this = this.clone();
                     async move { Ok::<_, std::convert::Infallible>(this.answer(request).await) }
                 });
-                let http = hyper::server::conn::http1::Builder::new();
-                let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+                let http = auto::Builder::new(TokioExecutor::new());
+                let _ = http.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
             });
             Ok(Box::new(near) as Box<dyn Io>)
         })

@@ -1,17 +1,20 @@
 //! Clusters that dial in, and who reaches them.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use gateway::TunnelDial;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kit::Key;
 use kit::access::Dial as _;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -61,7 +64,7 @@ async fn a_cluster_dials_in_and_is_reached() {
     assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("news")));
     let found = cluster.instance.api().as_user(crate::world::admin());
     let downstream = kube::Client::new(found, "default");
-    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(downstream, "default");
+    let maps: Api<ConfigMap> = Api::namespaced(downstream, "default");
     assert!(maps.get_opt("news").await.unwrap().is_some());
 
     // What its agent said is kept, the token in a Secret.
@@ -87,6 +90,29 @@ async fn a_cluster_dials_in_and_is_reached() {
     let (code, said) = world.ask(PODS, &[("authorization", &admin)]).await;
     assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
     assert!(said.contains("cluster c-m-abcdefgh is not connected"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_controllers_watch_in_a_cluster_shares_one_connection() {
+    let world = World::new().await;
+    let (_, token) = world.cluster().await;
+    let cluster = Cluster::new(&world).await;
+    let _agent = dial_in(&world, &cluster, &token);
+    world.gateway.downstreams().wait_for(CLUSTER).await;
+    let client = world.gateway.downstreams().client(CLUSTER).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    let before = cluster.dialled.load(Ordering::Relaxed);
+    let mut watches = Vec::new();
+    for _ in 0..5 {
+        watches.push(maps.watch(&WatchParams::default(), "0").await.unwrap().boxed());
+    }
+    let news = serde_json::from_value(json!({"metadata": {"name": "news"}})).unwrap();
+    maps.create(&PostParams::default(), &news).await.unwrap();
+    for watch in &mut watches {
+        let is_told = |event: &WatchEvent<ConfigMap>| matches!(event, WatchEvent::Added(map) if map.metadata.name.as_deref() == Some("news"));
+        while !is_told(&watch.next().await.unwrap().unwrap()) {}
+    }
+    assert_eq!(cluster.dialled.load(Ordering::Relaxed), before + 1);
 }
 
 #[tokio::test(start_paused = true)]
