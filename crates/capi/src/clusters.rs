@@ -24,6 +24,8 @@ use kit::index;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How many failures in a row end a connection.
 const FAILURES: u32 = 5;
+/// How many failures in a row are taken for a cluster that comes up, if it was never reached.
+pub(crate) const FIRST_FAILURES: u32 = 5;
 /// How long it may take until a cluster's nodes are known.
 const SYNC_WITHIN: Duration = Duration::from_secs(300);
 /// How long a connection by a new kubeconfig may take while there is another one.
@@ -292,11 +294,18 @@ impl ClusterCache {
                     Lost::Unauthorized => "its kubeconfig is not accepted".into(),
                 };
                 tracing::debug!(%cluster, why, "not connected");
+                let mut is_news = false;
                 self.set(cluster, |entry| {
+                    let failures = entry.health.failures.saturating_add(1);
+                    let was_there = entry.health.last_success.is_some();
+                    is_news = was_there || failures <= FIRST_FAILURES || entry.why != why;
+                    entry.health.failures = failures;
                     entry.why = why;
-                    entry.health.failures = entry.health.failures.saturating_add(1);
                 });
-                self.told(cluster, None);
+                // Many clusters that come up side by side fail often: nobody looks at all their machines for the same words again.
+                if is_news {
+                    self.told(cluster, None);
+                }
                 // Credentials that are not good the first time will not be better at once.
                 return Lost::Failed(String::new());
             }

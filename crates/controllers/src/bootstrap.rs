@@ -42,7 +42,7 @@ pub async fn run(parts: Parts, installers: Installers) {
         kit::runner::run(
             Arc::new(Bootstraps(context.clone())),
             context.queue.clone(),
-            kit::runner::AT_A_TIME
+            kit::runner::WRITERS_AT_A_TIME
         ),
         kit::runner::run(
             Arc::new(token::Tokens(context.clone())),

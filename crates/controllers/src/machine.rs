@@ -70,7 +70,7 @@ pub async fn run(parts: Parts, settings: Settings) {
     while let Some(kind) = kinds.recv().await {
         let queue = kind.queue.clone();
         let machines = Machines { context: context.clone(), kind };
-        running.spawn(kit::runner::run(Arc::new(machines), queue, kit::runner::AT_A_TIME));
+        running.spawn(kit::runner::run(Arc::new(machines), queue, kit::runner::WRITERS_AT_A_TIME));
     }
 }
 

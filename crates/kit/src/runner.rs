@@ -54,6 +54,9 @@ pub trait Controller: Send + Sync + 'static {
 /// reasons for one look become one.
 pub const AT_A_TIME: usize = 16;
 
+/// The same where a look makes several objects, one after the other, and does little but wait for the server.
+pub const WRITERS_AT_A_TIME: usize = 64;
+
 /// Runs a controller until the future is dropped: at most `most` objects at a time, each by one at a time.
 pub async fn run<C: Controller>(controller: Arc<C>, queue: Arc<Queue>, most: usize) {
     metrics::shared().begun(controller.name(), &queue);

@@ -8,14 +8,12 @@ use kit::conditions::legacy::{self, Severity};
 use kit::conditions::{self, Aggregate, Finding, Gate, Polarity, Reasons, Source};
 
 use super::{Seen, status_of, topology};
+use crate::clusters::FIRST_FAILURES;
 use crate::context::Found;
 use crate::contract::Breach;
 use crate::external::{self, Part, Shown};
 use crate::machines::{self, Counted};
 use crate::phase;
-
-/// How many failures in a row it takes before a cluster that never answered is said to be down.
-const FIRST_FAILURES: u32 = 5;
 
 /// Takes over what providers say: endpoint, failure domains, what has been achieved for good.
 ///

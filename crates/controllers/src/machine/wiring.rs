@@ -21,7 +21,7 @@ pub(super) fn connect(context: &Arc<Context>) {
         });
     };
     listen(&context.definitions, definition_changed);
-    listen(&context.machines, |context, change| refer(context, change.object()));
+    listen(&context.machines, machine_changed);
     listen(&context.clusters, cluster_changed);
     listen(&context.drivers, driver_changed);
     listen(&context.jobs, job_changed);
@@ -36,6 +36,17 @@ fn definition_changed(context: &Arc<Context>, change: &Change) {
     let kind = spec["names"]["kind"].as_str().filter(|_| spec["group"] == GROUP);
     if let Some(driver) = kind.and_then(Driver::of_machine_kind) {
         context.watch(driver);
+    }
+}
+
+/// What a server is made by is in its Machine's spec and metadata; the status of a Machine changes often, and follows the server's.
+fn machine_changed(context: &Arc<Context>, change: &Change) {
+    let says = |object: &Arc<Object>| {
+        let meta = object.meta();
+        (meta.generation, meta.labels.clone(), meta.annotations.clone(), object.deleting())
+    };
+    if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
+        refer(context, change.object());
     }
 }
 
