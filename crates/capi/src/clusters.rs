@@ -93,6 +93,17 @@ struct Entry {
     task: Option<tokio::task::AbortHandle>,
 }
 
+impl Entry {
+    /// Another attempt has failed. Gives whether that may matter to anybody: many clusters that come up side by side fail often, and
+    /// nobody looks at all their machines for the same words again.
+    fn fails(&mut self, why: String) -> bool {
+        self.health.failures = self.health.failures.saturating_add(1);
+        let same = self.why == why;
+        self.why = why;
+        !same || self.health.failures <= FIRST_FAILURES || self.health.last_success.is_some()
+    }
+}
+
 /// The connections of a process.
 pub struct ClusterCache {
     management: Client,
@@ -295,14 +306,7 @@ impl ClusterCache {
                 };
                 tracing::debug!(%cluster, why, "not connected");
                 let mut is_news = false;
-                self.set(cluster, |entry| {
-                    let failures = entry.health.failures.saturating_add(1);
-                    let was_there = entry.health.last_success.is_some();
-                    is_news = was_there || failures <= FIRST_FAILURES || entry.why != why;
-                    entry.health.failures = failures;
-                    entry.why = why;
-                });
-                // Many clusters that come up side by side fail often: nobody looks at all their machines for the same words again.
+                self.set(cluster, |entry| is_news = entry.fails(why));
                 if is_news {
                     self.told(cluster, None);
                 }
@@ -466,5 +470,25 @@ async fn answers(client: &Client) -> Result<(), Lost> {
             Some(code) if code < 500 => Ok(()),
             _ => Err(Lost::Failed(error.to_string())),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn failures_are_told_as_long_as_they_may_matter() {
+        let mut entry = Entry::default();
+        for _ in 0..FIRST_FAILURES {
+            assert!(entry.fails("away".into()), "it is counted how often it failed at first");
+        }
+        assert!(!entry.fails("away".into()));
+        assert!(entry.fails("refused".into()));
+        assert!(!entry.fails("refused".into()));
+        entry.health = Health { last_success: Some(Timestamp::UNIX_EPOCH), failures: 100 };
+        assert!(entry.fails("refused".into()), "how long ago it was reached is said");
     }
 }
