@@ -71,6 +71,7 @@ impl Controller for Bootstraps {
         let context = &self.0;
         let Some(object) = context.bootstraps.get(key) else {
             context.told.forget(key);
+            context.settled.forget(act::SET, key);
             return Ok(Ended::Gone);
         };
         let seen = gather::bootstrap(context, object)?;

@@ -27,6 +27,7 @@ pub mod machine;
 mod objects;
 pub mod provisioning;
 mod settings;
+mod settled;
 mod waits;
 
 use std::sync::{Arc, Mutex};

@@ -18,6 +18,8 @@ use api::names;
 use kit::runner::Controller;
 use kit::{Ended, Key, Object, Turn};
 use provisioning::graph::Hold;
+use provisioning::graph::applied::CLUSTER_SET;
+use provisioning::management;
 use provisioning::status::{self, Pass};
 
 use crate::Parts;
@@ -80,6 +82,7 @@ impl Controller for Clusters {
         let local = (key.namespace.as_str(), key.name.as_str()) == LOCAL;
         let Some(object) = context.known.clusters.get(key).filter(|_| !local) else {
             context.told.forget(key);
+            [CLUSTER_SET, management::SET].into_iter().for_each(|set| context.settled.forget(set, key));
             return Ok(Ended::Gone);
         };
         // Whoever moves it to another server must find nothing changed, and nothing made anew.

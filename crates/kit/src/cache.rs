@@ -162,7 +162,7 @@ impl Cache {
     }
 
     /// How many objects there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.read().objects.len()
     }
 

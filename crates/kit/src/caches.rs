@@ -264,7 +264,7 @@ impl Broom {
         let pressure = Pressure::now();
         if self.left == 0 {
             let steps = if pressure > Pressure::Low { 1 } else { STEPS as usize };
-            self.left = cache.len().div_ceil(steps);
+            self.left = cache.count().div_ceil(steps);
         }
         self.at = cache.fold(self.at.as_ref(), AT_ONCE, &PACKER, pressure);
         self.left = self.left.saturating_sub(AT_ONCE);
@@ -353,7 +353,7 @@ mod tests {
         };
         let following = tokio::spawn(follow(events, cache.clone(), trim, Arc::default()));
         tokio::time::timeout(LONGEST_WAIT, cache.wait_synced()).await.expect("it is listed anew");
-        assert_eq!((cache.len(), cache.trouble()), (2, None));
+        assert_eq!((cache.count(), cache.trouble()), (2, None));
         following.abort();
     }
 }

@@ -1,7 +1,7 @@
 //! What objects are found by: the entries that caches file them under, of any kind.
 
 use crate::object::{KindId, Object};
-use api::catalogue::{annotations, labels};
+use api::catalogue::{annotations, labels, secrets};
 use serde_json::{Value, json};
 
 /// Where references to providers' objects stand, in all kinds of ours.
@@ -64,9 +64,15 @@ pub fn managed_as(management: &str) -> String {
     format!("managed as {management}")
 }
 
-/// The entry of the cluster whose pools, infrastructure or credentials are objects called so, of whatever kind.
+/// The entry of the cluster whose pools, infrastructure or credentials are objects called so, of whatever kind, and of the machine whose
+/// credential is.
 pub fn names(name: &str) -> String {
     format!("names {name}")
+}
+
+/// The entry of Secrets in which hosts ask to become machines.
+pub fn requests() -> String {
+    "requests".into()
 }
 
 /// What the spec of a provisioning cluster names.
@@ -101,6 +107,13 @@ pub fn entries(object: &Object) -> Vec<String> {
     }
     if document["spec"].get("rkeConfig").is_some() {
         entries.extend(self::named(&document["spec"]));
+    }
+    let credential = document["spec"]["common"]["cloudCredentialSecretName"].as_str();
+    entries.extend(
+        credential.and_then(|text| text.rsplit(':').next()).filter(|name| !name.is_empty()).map(names),
+    );
+    if document["type"] == secrets::types::MACHINE_REQUEST {
+        entries.push(requests());
     }
     entries.extend(text(&document["spec"]["providerID"]).map(|id| provider_id(&id)));
     let management = [&document["status"]["clusterName"], &document["spec"]["managementClusterName"]];

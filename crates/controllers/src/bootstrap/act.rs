@@ -3,7 +3,6 @@
 use ::provisioning::Object as Document;
 use ::provisioning::bootstrap::{self, hook};
 use ::provisioning::graph::applied::Owner;
-use ::provisioning::graph::difference::{Existing, difference};
 use ::provisioning::object::controller_reference;
 use api::catalogue::secrets::types;
 use api::catalogue::{annotations, finalizers, labels};
@@ -14,10 +13,9 @@ use serde_json::json;
 use super::context::Context;
 use super::gather::{Seen, token_secret};
 use crate::error::Error;
-use crate::objects::document;
 
 /// The set of a machine's objects.
-const SET: &str = "rke-bootstrap";
+pub(super) const SET: &str = "rke-bootstrap";
 
 /// Sees to it that a machine with an etcd member does not go before the member does. Gives whether something was written.
 pub(super) async fn finalizer(context: &Context, turn: &Turn, seen: &Seen) -> Result<bool, Error> {
@@ -68,7 +66,7 @@ pub(super) async fn objects(
 ) -> Result<(), Error> {
     let owned = index::owner(seen.object.uid());
     let namespace = seen.object.namespace();
-    let mut there: Vec<Document> = Vec::new();
+    let mut there = Vec::new();
     for cache in [&context.accounts, &context.secrets, &context.roles, &context.bindings] {
         let kind = &cache.kind().kind;
         let named = wanted.iter().filter(|one| one.kind() == kind.as_str());
@@ -79,11 +77,10 @@ pub(super) async fn objects(
                 found.push(object);
             }
         }
-        there.extend(found.iter().map(|object| document(object)));
+        there.extend(found);
     }
     let owner = Owner { set: SET, object: bootstrap::identity(&seen.bootstrap) };
-    let existing = Existing { objects: &there, referred: &Default::default() };
-    for change in difference(&owner, wanted, existing)? {
+    for change in context.settled.steps(&owner, wanted, &there, &Default::default())? {
         context.objects.apply(turn, &change).await?;
     }
     Ok(())

@@ -13,6 +13,7 @@ use kit::{Cache, Change, Key, Object, Pace, Queue, index};
 
 use crate::objects::{Objects, listen};
 use crate::settings::Settings;
+use crate::settled::Settled;
 use crate::waits::Told;
 use crate::{Parts, ServerInfo, checksum};
 
@@ -37,6 +38,7 @@ pub(super) struct Context {
     pub(super) settings: Settings,
     pub(super) events: Events,
     pub(super) told: Told,
+    pub(super) settled: Settled,
     pub(super) bootstraps: Arc<Cache>,
     pub(super) machines: Arc<Cache>,
     pub(super) clusters: Arc<Cache>,
@@ -84,6 +86,7 @@ impl Context {
             settings: Settings::new(&objects),
             events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
             told: Told::new("bootstrap", &parts),
+            settled: Settled::default(),
             bootstraps: objects.of::<RKEBootstrap>(),
             machines: objects.of::<Machine>(),
             clusters: objects.of::<Cluster>(),

@@ -125,8 +125,8 @@ pub(super) fn connect(context: &Arc<Context>) {
 }
 
 fn ask_again(context: &Context) {
-    let waiting = context.secrets.all().into_iter().filter(|secret| is_request(secret));
-    waiting.for_each(|secret| context.requests.add(secret.key()));
+    let waiting = context.secrets.filed(&index::requests());
+    waiting.iter().for_each(|secret| context.requests.add(secret.key()));
 }
 
 /// Whether a Secret is a host's request that nobody has answered.

@@ -253,7 +253,8 @@ impl Machines {
         let found = places.into_iter().filter_map(|(cache, name)| {
             let object = cache.get(&Key::new(facts.object.namespace(), &name))?;
             let others = provisioning::graph::applied::Belonging::Others;
-            (owner.belonging(&seen(&object)) != others).then(|| (cache.clone(), object))
+            let belonging = owner.belonging_by(|key| object.annotation(key));
+            (belonging != others).then(|| (cache.clone(), object))
         });
         found.collect()
     }

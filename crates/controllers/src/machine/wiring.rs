@@ -104,6 +104,10 @@ fn secret_changed(context: &Arc<Context>, change: &Change) {
                 super::installation::credential_key(machine.namespace(), name) == secret.key()
             })
         };
-        kind.cache.all().iter().filter(names).for_each(|machine| kind.queue.add(machine.key()));
+        kind.cache
+            .filed(&index::names(secret.name()))
+            .iter()
+            .filter(names)
+            .for_each(|machine| kind.queue.add(machine.key()));
     }
 }

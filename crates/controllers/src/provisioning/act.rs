@@ -8,7 +8,6 @@ use api::names;
 use api::provisioning::v1::Cluster;
 use kit::{Key, Object, Turn};
 use provisioning::graph::applied::{CLUSTER_SET, Owner};
-use provisioning::graph::difference::{Existing, difference};
 use provisioning::graph::schema;
 use provisioning::graph::{self, Graph, Hold, Refusal};
 use provisioning::management::{self, Images};
@@ -20,7 +19,7 @@ use serde_json::json;
 use super::context::Context;
 use super::gather::{self, Seen};
 use crate::error::Error;
-use crate::objects::{self, document};
+use crate::objects;
 
 /// Writes on the cluster itself what has to be there before anything else is made: finalizers, the fields of drivers,
 /// settings that go back with a snapshot. Gives whether something was written.
@@ -74,11 +73,9 @@ pub(super) async fn management(context: &Context, turn: &Turn, seen: &Seen) -> R
     let known = &context.known;
     let there = [known.management.get(&Key::new("", &name)), known.namespaces.get(&Key::new("", &name))];
     let tokens = management::TOKENS.map(|token| known.tokens.get(&Key::new(&name, token)));
-    let there = there.iter().chain(&tokens).flatten();
-    let there: Vec<provisioning::Object> = there.map(|object| document(object)).collect();
+    let there: Vec<Arc<Object>> = there.into_iter().chain(tokens).flatten().collect();
     let owner = Owner { set: management::SET, object: graph::identity(&seen.cluster) };
-    let existing = Existing { objects: &there, referred: &Default::default() };
-    for change in difference(&owner, &wanted, existing)? {
+    for change in context.settled.steps(&owner, &wanted, &there, &Default::default())? {
         context.objects.apply(turn, &change).await?;
     }
     Ok(())
@@ -111,9 +108,10 @@ pub(super) async fn render(context: &Arc<Context>, turn: &Turn, seen: &Seen) -> 
     adopt(context, turn, &graph).await?;
     let key = seen.object.key();
     let there = gather::existing(context, &key, &graph.objects).await?;
-    let existing = Existing { objects: &there, referred: &gather::referred(context, &key) };
     let owner = Owner { set: CLUSTER_SET, object: graph::identity(&seen.cluster) };
-    let changes = difference(&owner, &graph.objects, existing)
+    let changes = context
+        .settled
+        .steps(&owner, &graph.objects, &there, &gather::referred(context, &key))
         .map_err(|conflict| Failure::Hold(Refusal::Taken(conflict).into()))?;
     for change in changes {
         if let Err(error) = context.objects.apply(turn, &change).await {

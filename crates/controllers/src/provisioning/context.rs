@@ -17,6 +17,7 @@ use provisioning::graph::Source;
 use crate::Parts;
 use crate::objects::Objects;
 use crate::settings::Settings;
+use crate::settled::Settled;
 use crate::waits::Told;
 
 /// Under which name this group writes.
@@ -113,6 +114,7 @@ pub(super) struct Context {
     pub(super) settings: Settings,
     pub(super) events: Events,
     pub(super) told: Told,
+    pub(super) settled: Settled,
     pub(super) clusters: Arc<Queue>,
     pub(super) tokens: Arc<Queue>,
 }
@@ -129,6 +131,7 @@ impl Context {
             settings: Settings::new(&objects),
             events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
             told: Told::new("provisioning", &parts),
+            settled: Settled::default(),
             clusters: queue(),
             tokens: queue(),
             objects,

@@ -18,7 +18,7 @@ use provisioning::restore;
 use super::context::{Context, sources};
 use super::wiring;
 use crate::error::Error;
-use crate::objects::{self, document, synced};
+use crate::objects::{self, synced};
 
 /// A cluster and what it is rendered from.
 pub(super) struct Seen {
@@ -159,17 +159,17 @@ pub(super) async fn existing(
     context: &Arc<Context>,
     key: &Key,
     wanted: &[provisioning::Object],
-) -> Result<Vec<provisioning::Object>, Error> {
+) -> Result<Vec<Arc<Object>>, Error> {
     let templates = of_drivers(context, Driver::of_template_kind).await?;
     let caches = context.known.of_graph().into_iter().chain(&templates);
-    let mut found: BTreeMap<(String, Key), provisioning::Object> = BTreeMap::new();
+    let mut found: BTreeMap<(String, Key), Arc<Object>> = BTreeMap::new();
     for cache in caches {
         let kind = cache.kind();
         let same = wanted.iter().filter(|one| one.kind() == kind.kind && one.id().group() == kind.group);
         let named = same.filter_map(|one| cache.get(&Key::new(&key.namespace, one.name())));
         let made = cache.filed(&index::made_from(&key.namespace, &key.name));
         for object in made.into_iter().chain(named) {
-            found.insert((kind.to_string(), object.key()), document(&object));
+            found.insert((kind.to_string(), object.key()), object);
         }
     }
     Ok(found.into_values().collect())

@@ -28,6 +28,10 @@ pub(crate) const GRACE: Duration = Duration::from_secs(30);
 /// How long after a write that failed it is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// All clusters are looked at when something happens to one. Where much happens, this much time for each passes in between: some ten times
+/// what a look costs.
+const PAUSE: Duration = Duration::from_micros(250);
+
 /// What can be written for a cluster, and what is in the way.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep how cluster {id} is reached")]
@@ -127,6 +131,7 @@ impl Downstreams {
                 () = poked.notified() => {}
                 () = later => {}
             }
+            tokio::time::sleep(PAUSE * u32::try_from(self.0.clusters.count()).unwrap_or(u32::MAX)).await;
         }
     }
 

@@ -53,8 +53,13 @@ impl Owner {
 
     /// Whose an existing object is.
     pub fn belonging(&self, existing: &Object) -> Belonging {
+        self.belonging_by(|key| existing.annotation(key))
+    }
+
+    /// The same of an object that is not at hand as a document, by its annotations.
+    pub fn belonging_by<'a>(&self, annotation: impl Fn(&str) -> Option<&'a str>) -> Belonging {
         let marks = self.marks();
-        let found = marks.each_ref().map(|(key, _)| existing.annotation(key).unwrap_or_default());
+        let found = marks.each_ref().map(|(key, _)| annotation(key).unwrap_or_default());
         match found.iter().all(|value| value.is_empty()) {
             true => Belonging::Nobodys,
             false if found.iter().zip(&marks).all(|(found, (_, mark))| found == mark) => Belonging::Ours,

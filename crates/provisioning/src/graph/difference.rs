@@ -94,7 +94,7 @@ pub fn difference(owner: &Owner, wanted: &[Object], existing: Existing<'_>) -> R
 fn update(owner: &Owner, wanted: &Object, found: &Object) -> Option<Change> {
     let last = applied::last(found);
     let stamped = owner.stamp(wanted, Some((found, last.as_ref())));
-    let merged = merge(found.document(), last.as_ref(), stamped.document(), Lists::AreOurs);
+    let merged = merge(found.document(), last.as_ref(), stamped.document(), Lists::AreOurs)?;
     let mut patch = overlay::merge_patch(found.document(), &merged)?;
     if let Some(version) = found.document()["metadata"].get("resourceVersion") {
         patch["metadata"]["resourceVersion"] = version.clone();
@@ -132,16 +132,17 @@ enum Lists {
     AreShared,
 }
 
-fn merge(found: &Value, last: Option<&Value>, wanted: &Value, lists: Lists) -> Value {
+/// What `found` becomes; nothing if it stays as it is, which is the rule, and costs no copy.
+fn merge(found: &Value, last: Option<&Value>, wanted: &Value, lists: Lists) -> Option<Value> {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
-            Value::Object(merge_objects(found, last.and_then(Value::as_object), wanted))
+            merge_objects(found, last.and_then(Value::as_object), wanted).map(Value::Object)
         }
         (Value::Array(found), Value::Array(wanted)) => {
             let last = last.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            Value::Array(merge_lists(found, last, wanted, lists))
+            merge_lists(found, last, wanted, lists).map(Value::Array)
         }
-        _ => wanted.clone(),
+        _ => (found != wanted).then(|| wanted.clone()),
     }
 }
 
@@ -149,16 +150,16 @@ fn merge_objects(
     found: &Map<String, Value>,
     last: Option<&Map<String, Value>>,
     wanted: &Map<String, Value>,
-) -> Map<String, Value> {
-    let mut result = found.clone();
+) -> Option<Map<String, Value>> {
+    let mut changes: Vec<(&String, Option<Value>)> = Vec::new();
     // A null says nothing; Go's encoders write some where objects have values of the server's.
     let said = last.into_iter().flatten().filter(|(_, was)| !was.is_null());
     for (field, was) in said.filter(|(field, _)| !wanted.contains_key(*field)) {
-        let Some(left) = found.get(field).and_then(|is| without(is, was)) else {
-            result.remove(field);
-            continue;
-        };
-        result.insert(field.clone(), left);
+        match found.get(field).map(|is| without(is, was)) {
+            None | Some(Left::All) => {}
+            Some(Left::Some(left)) => changes.push((field, Some(left))),
+            Some(Left::Nothing) => changes.push((field, None)),
+        }
     }
     for (field, new) in wanted {
         let was = last.and_then(|last| last.get(field));
@@ -166,20 +167,39 @@ fn merge_objects(
             "ownerReferences" | "finalizers" => Lists::AreShared,
             _ => Lists::AreOurs,
         };
-        let value = found.get(field).map_or_else(|| new.clone(), |is| merge(is, was, new, lists));
-        result.insert(field.clone(), value);
+        let value = found.get(field).map_or_else(|| Some(new.clone()), |is| merge(is, was, new, lists));
+        changes.extend(value.map(|value| (field, Some(value))));
     }
-    result
+    if changes.is_empty() {
+        return None;
+    }
+    let mut result = found.clone();
+    for (field, value) in changes {
+        match value {
+            Some(value) => drop(result.insert(field.clone(), value)),
+            None => drop(result.remove(field)),
+        }
+    }
+    Some(result)
 }
 
 /// What of a value stays when we no longer want what we wanted: what others put into it.
-fn without(is: &Value, was: &Value) -> Option<Value> {
-    let (is, was) = (is.as_object()?, was.as_object()?);
-    let left = merge_objects(is, Some(was), &Map::new());
-    (!left.is_empty()).then_some(Value::Object(left))
+enum Left {
+    All,
+    Some(Value),
+    Nothing,
 }
 
-fn merge_lists(found: &[Value], last: &[Value], wanted: &[Value], lists: Lists) -> Vec<Value> {
+fn without(is: &Value, was: &Value) -> Left {
+    let (Some(is), Some(was)) = (is.as_object(), was.as_object()) else { return Left::Nothing };
+    match merge_objects(is, Some(was), &Map::new()) {
+        None if !is.is_empty() => Left::All,
+        Some(left) if !left.is_empty() => Left::Some(Value::Object(left)),
+        _ => Left::Nothing,
+    }
+}
+
+fn merge_lists(found: &[Value], last: &[Value], wanted: &[Value], lists: Lists) -> Option<Vec<Value>> {
     let counterpart = |item: &Value, position: usize, of: &[Value]| -> Option<usize> {
         match identity(item) {
             Some((field, name)) => of.iter().position(|other| other.get(field) == Some(name)),
@@ -188,14 +208,17 @@ fn merge_lists(found: &[Value], last: &[Value], wanted: &[Value], lists: Lists) 
     };
     let ours = wanted.iter().enumerate().map(|(position, item)| {
         let was = counterpart(item, position, last).map(|at| &last[at]);
-        counterpart(item, position, found)
-            .map_or_else(|| item.clone(), |at| merge(&found[at], was, item, Lists::AreOurs))
+        counterpart(item, position, found).map_or_else(
+            || item.clone(),
+            |at| merge(&found[at], was, item, Lists::AreOurs).unwrap_or_else(|| found[at].clone()),
+        )
     });
     let ours: Vec<Value> = ours.collect();
-    match lists {
+    let merged = match lists {
         Lists::AreOurs => ours,
         Lists::AreShared => shared(found, last, ours),
-    }
+    };
+    (merged != found).then_some(merged)
 }
 
 /// Others' items stay where they are, ours keep their places, new ones come last.
