@@ -138,11 +138,7 @@ impl Call<'_> {
 
     /// The keys that a list or watch is about: one only, if it asks for one by name.
     fn scope(&self) -> Scope {
-        let one = !self.name().is_empty() && (!self.resource.namespaced || !self.namespace().is_empty());
-        match one {
-            true => Scope::key(self.key()),
-            false => Scope::prefix(self.resource.prefix(self.namespace())),
-        }
+        self.resource.scope(self.namespace(), self.name())
     }
 
     fn subresource(&self) -> &str {

@@ -27,7 +27,6 @@ use crate::Document;
 use crate::audit::Record;
 use crate::registry::{Origin, Registry, Resource};
 use crate::server::{Answer, Notes, Request};
-use crate::store::Scope;
 
 /// The most bytes of a URL: long selectors have room.
 const URL: usize = 32 * 1024;
@@ -214,7 +213,8 @@ impl Api {
         let Some(resource) = registry.get(&target.group_version, &target.resource) else { return 0 };
         let limit = query.first("limit").and_then(|limit| limit.parse::<usize>().ok());
         let limit = limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-        let scope = Scope::prefix(resource.prefix(&target.namespace));
+        // An agent lists one object by its name.
+        let scope = resource.scope(&target.namespace, &target.name);
         let most = limit.min(OBJECTS_PER_SEAT * WIDEST);
         self.0.server.store().view().scan(&scope).take(most).count()
     }

@@ -9,7 +9,7 @@ use kubeapi::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, builtin}
 use serde_json::{Value, json};
 
 use super::Family;
-use crate::store::Revision;
+use crate::store::{Revision, Scope};
 
 /// A resource in one version.
 #[derive(Debug)]
@@ -249,6 +249,14 @@ impl Resource {
         match namespace.is_empty() || !self.namespaced {
             true => all,
             false => format!("{all}{namespace}/"),
+        }
+    }
+
+    /// The keys that a list or watch is about: one only, if it asks for one by name.
+    pub fn scope(&self, namespace: &str, name: &str) -> Scope {
+        match !name.is_empty() && (!self.namespaced || !namespace.is_empty()) {
+            true => Scope::key(self.key(namespace, name)),
+            false => Scope::prefix(self.prefix(namespace)),
         }
     }
 }

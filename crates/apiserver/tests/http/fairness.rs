@@ -101,6 +101,24 @@ async fn who_waits_too_long_is_told_to_come_back() {
     assert_eq!(code(&api, "good", "GET", MAPS, "").await, 200);
 }
 
+/// A list counts for the objects that it looks at: one, if it asks for one by name.
+#[tokio::test(start_paused = true)]
+async fn a_list_takes_seats_by_what_it_looks_at() {
+    let (api, _gate) = api(Bounds { seats: 3, flow_seats: 3, flow_queue: 5, queue: 5 }).await;
+    for number in 0..250 {
+        ok(&api, "POST", MAPS, &json!({"metadata": {"name": format!("m{number}")}})).await;
+    }
+    let _held = tokio::spawn({
+        let api = api.clone();
+        async move { code(&api, "slow", "POST", MAPS, &map("m")).await }
+    });
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(code(&api, "good", "GET", MAPS, "").await, 429, "two seats are not enough for 250 objects");
+    let one = format!("{MAPS}?fieldSelector=metadata.name%3Dm7");
+    assert_eq!(code(&api, "good", "GET", &one, "").await, 200);
+    assert_eq!(code(&api, "good", "GET", &format!("{MAPS}?limit=50"), "").await, 200);
+}
+
 /// A watch waits its turn, and then goes on without a seat.
 #[tokio::test(start_paused = true)]
 async fn watches_hold_no_seats() {
