@@ -75,6 +75,11 @@ pub fn requests() -> String {
     "requests".into()
 }
 
+/// The entry of whoever names an object by this value. A credential of everybody has its namespace before the name.
+fn naming(value: &Value) -> Option<String> {
+    value.as_str()?.rsplit(':').next().filter(|name| !name.is_empty()).map(names)
+}
+
 /// What the spec of a provisioning cluster names.
 fn named(spec: &Value) -> Vec<String> {
     let config = &spec["rkeConfig"];
@@ -83,9 +88,7 @@ fn named(spec: &Value) -> Vec<String> {
     all.extend(
         pools.flat_map(|pool| [&pool["machineConfigRef"]["name"], &pool["cloudCredentialSecretName"]]),
     );
-    // A credential of everybody has its namespace before the name.
-    let all = all.into_iter().filter_map(Value::as_str).filter_map(|text| text.rsplit(':').next());
-    let mut all: Vec<String> = all.filter(|name| !name.is_empty()).map(names).collect();
+    let mut all: Vec<String> = all.into_iter().filter_map(naming).collect();
     all.sort();
     all.dedup();
     all
@@ -108,10 +111,7 @@ pub fn entries(object: &Object) -> Vec<String> {
     if document["spec"].get("rkeConfig").is_some() {
         entries.extend(self::named(&document["spec"]));
     }
-    let credential = document["spec"]["common"]["cloudCredentialSecretName"].as_str();
-    entries.extend(
-        credential.and_then(|text| text.rsplit(':').next()).filter(|name| !name.is_empty()).map(names),
-    );
+    entries.extend(naming(&document["spec"]["common"]["cloudCredentialSecretName"]));
     if document["type"] == secrets::types::MACHINE_REQUEST {
         entries.push(requests());
     }
@@ -158,6 +158,22 @@ pub fn trim_definition(document: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_waited_for_finds_who_waits() {
+        let filed = |document: Value| entries(&Object::from_document(document).unwrap());
+        let machine = |credential: &str| {
+            let spec = json!({"common": {"cloudCredentialSecretName": credential}});
+            json!({"kind": "FooMachine", "metadata": {"namespace": "n", "name": "m"}, "spec": spec})
+        };
+        assert_eq!(filed(machine("cattle-global-data:cc-1")), [names("cc-1")]);
+        assert_eq!(filed(machine("mine")), [names("mine")]);
+        assert!(filed(machine("")).is_empty());
+        let secret =
+            |of: &str| json!({"kind": "Secret", "metadata": {"namespace": "n", "name": "s"}, "type": of});
+        assert_eq!(filed(secret(secrets::types::MACHINE_REQUEST)), [requests()]);
+        assert!(filed(secret(secrets::types::MACHINE_PLAN)).is_empty());
+    }
 
     #[test]
     fn objects_are_filed() {

@@ -28,8 +28,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(30);
 /// How long after a write that failed it is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// All clusters are looked at when something happens to one. Where much happens, this much time for each passes in between: some ten times
-/// what a look costs.
+/// All clusters are looked at when something happens to one. Where much happens, this much time for each of them passes in between.
 const PAUSE: Duration = Duration::from_micros(250);
 
 /// What can be written for a cluster, and what is in the way.

@@ -132,7 +132,7 @@ enum Lists {
     AreShared,
 }
 
-/// What `found` becomes; nothing if it stays as it is, which is the rule, and costs no copy.
+/// What `found` becomes; nothing if it stays as it is, which is the rule.
 fn merge(found: &Value, last: Option<&Value>, wanted: &Value, lists: Lists) -> Option<Value> {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
