@@ -3,6 +3,7 @@
 
 pub mod compare;
 mod normal;
+pub mod recorded;
 pub mod run;
 pub mod script;
 pub mod versions;

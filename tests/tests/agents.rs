@@ -235,7 +235,7 @@ fn run(which: Which, program: &Path) -> Trace {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: system-agent, system-agent-legacy"]
 fn three_agents_do_the_same() {
     // Rancher's agents, as ours, run for root alone.
     if peers::machine::skip("agents") {

@@ -27,7 +27,7 @@ const LEAST: usize = 100;
 const SEEDS: RangeInclusive<u64> = 1..=3;
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn both_servers_apply_alike() -> Result<()> {
     if peers::skip("apply") {
         return Ok(());

@@ -15,7 +15,7 @@ const LEAST_CASES: usize = 350;
 const SLOWEST: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn conformance_on_kubernetes() -> Result<()> {
     if peers::skip("conformance") {
         return Ok(());
@@ -24,7 +24,7 @@ async fn conformance_on_kubernetes() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "builds and starts the product"]
+#[ignore = "default"]
 async fn conformance_on_herdsman() -> Result<()> {
     conforms(Kind::Herdsman).await
 }

@@ -8,7 +8,7 @@ use suites::kubectl::{script, versions};
 use suites::target::{Kind, Target};
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd, helm, kubectl, kubectl-newest"]
 fn helm_on_both() -> Result<()> {
     if peers::skip("helm") {
         return Ok(());

@@ -42,7 +42,7 @@ fn install<'a>(machine: &'a Machine, server: &Server) -> Run<'a> {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn it_installs_with_every_shell() {
     for shell in SHELLS {
         let Some(machine) = Machine::new(shell) else { return };
@@ -114,7 +114,7 @@ fn it_installs_with_every_shell() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn the_configuration_is_the_agents() {
     let Some(machine) = Machine::new(SHELLS[0]) else { return };
     let server = Server::start();
@@ -131,7 +131,7 @@ fn the_configuration_is_the_agents() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn a_second_run_keeps_the_identity_and_restarts() {
     for shell in [SHELLS[0], SHELLS[1]] {
         let Some(machine) = Machine::new(shell) else { return };
@@ -149,7 +149,7 @@ fn a_second_run_keeps_the_identity_and_restarts() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn what_cannot_be_right_is_refused() {
     for shell in [SHELLS[0], SHELLS[3]] {
         let Some(machine) = Machine::new(shell) else { return };
@@ -191,7 +191,7 @@ fn what_cannot_be_right_is_refused() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn a_server_that_refuses_is_told_of() {
     let Some(machine) = Machine::new(SHELLS[1]) else { return };
     let server = Server::start();
@@ -207,7 +207,7 @@ fn a_server_that_refuses_is_told_of() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn a_server_that_is_not_ready_is_asked_again() {
     for shell in [SHELLS[0], SHELLS[2], SHELLS[3]] {
         let Some(machine) = Machine::new(shell) else { return };
@@ -222,7 +222,7 @@ fn a_server_that_is_not_ready_is_asked_again() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn a_failed_start_leaves_no_file_that_blocks_the_agent() {
     let Some(machine) = Machine::new(SHELLS[1]) else { return };
     let server = Server::start();
@@ -236,7 +236,7 @@ fn a_failed_start_leaves_no_file_that_blocks_the_agent() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn a_plan_that_is_being_applied_is_waited_for() {
     let Some(machine) = Machine::new(SHELLS[0]) else { return };
     let server = Server::start();
@@ -251,7 +251,7 @@ fn a_plan_that_is_being_applied_is_waited_for() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn local_files_and_other_places_are_used() {
     let Some(machine) = Machine::new(SHELLS[0]) else { return };
     for (name, content) in [("agent", server::AGENT), ("gone.sh", "#!/bin/sh\n")] {
@@ -276,7 +276,7 @@ fn local_files_and_other_places_are_used() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn a_mounted_prefix_is_avoided() {
     let Some(machine) = Machine::new(SHELLS[1]) else { return };
     let server = Server::start();
@@ -294,7 +294,7 @@ fn a_mounted_prefix_is_avoided() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn the_uninstaller_removes_everything() {
     for shell in SHELLS {
         let Some(machine) = Machine::new(shell) else { return };
@@ -314,7 +314,7 @@ fn the_uninstaller_removes_everything() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: busybox, shellcheck"]
 fn shellcheck_has_nothing_to_say() {
     if peers::skip("install") {
         return;

@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Result, ensure};
 use clock::{Clock, SystemClock};
 use suites::kubectl::compare::{differences, wrong};
+use suites::kubectl::recorded;
 use suites::kubectl::run::{Transcript, run};
 use suites::kubectl::script::{self, Script};
 use suites::kubectl::versions::{self, Kubectl};
@@ -16,7 +17,7 @@ const LEAST_COMMANDS: usize = 50;
 const LEAST_VERSIONS: usize = 3;
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd, kubectl, kubectl-newest"]
 fn kubectl_on_both() -> Result<()> {
     if peers::skip("kubectl") {
         return Ok(());
@@ -33,8 +34,36 @@ fn kubectl_on_both() -> Result<()> {
         }
         if let [theirs, ours] = transcripts.as_slice() {
             complaints.extend(differences(&kubectl, &scripts, theirs, ours));
+            if kubectl == versions::recorded()? {
+                complaints.extend(record(&kubectl, &scripts, theirs)?);
+            }
         }
     }
+    ensure!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+    Ok(())
+}
+
+/// What was recorded of a real Kubernetes is still so; with `UPDATE_RECORDED` it is recorded anew.
+fn record(kubectl: &Kubectl, scripts: &[Script], theirs: &Transcript) -> Result<Vec<String>> {
+    if std::env::var_os("UPDATE_RECORDED").is_some() {
+        recorded::write(scripts, theirs)?;
+    }
+    let stale = differences(kubectl, scripts, &recorded::read(scripts)?, theirs);
+    Ok(stale.into_iter().map(|difference| format!("recorded, {}: {difference}", recorded::REFRESH)).collect())
+}
+
+/// Ours answers as a real Kubernetes did when it was recorded.
+#[test]
+#[ignore = "default: kubectl"]
+fn kubectl_as_recorded() -> Result<()> {
+    if peers::skip("kubectl") {
+        return Ok(());
+    }
+    let (kubectl, scripts) = (versions::recorded()?, scripts()?);
+    let target = Target::start(Kind::Herdsman)?;
+    let ours = timed(&kubectl, &target)?;
+    let mut complaints = wrong(&kubectl, target.kind(), &ours);
+    complaints.extend(differences(&kubectl, &scripts, &recorded::read(&scripts)?, &ours));
     ensure!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
     Ok(())
 }

@@ -87,7 +87,7 @@ fn until_health(world: &World, wanted: &Health) {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn from_installation_to_removal() {
     let Some(world) = World::bare("whole") else { return };
     assert_eq!(world.sh("ip route show default"), "", "a machine has no route out");
@@ -153,7 +153,7 @@ fn from_installation_to_removal() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn a_reboot_runs_no_plan_twice() {
     let Some(world) = World::new("reboot") else { return };
     deliver_whole_plan(&world);
@@ -189,7 +189,7 @@ fn a_reboot_runs_no_plan_twice() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn killed_in_the_middle_it_begins_again() {
     let Some(world) = World::new("kill") else { return };
     let mut plan = plan_of(vec![script("before", "echo x >> /srv/before"), held("killed")]);
@@ -215,7 +215,7 @@ fn killed_in_the_middle_it_begins_again() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn without_a_network_nothing_is_lost() {
     let Some(world) = World::new("network") else { return };
     world.deliver(plan_of(vec![held("alone")]));
@@ -248,7 +248,7 @@ fn without_a_network_nothing_is_lost() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn a_server_may_restart() {
     let Some(mut world) = World::new("server") else { return };
     let pid = world.pid();
@@ -269,7 +269,7 @@ fn a_server_may_restart() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn a_full_disk_is_waited_out() {
     let Some(world) = World::bare("disk") else { return };
     // The agent's own files, and what a plan writes, each on a small disk.
@@ -320,7 +320,7 @@ fn a_full_disk_is_waited_out() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn a_secret_that_is_made_anew_is_another_order() {
     let Some(world) = World::new("anew") else { return };
     world.deliver(plan_of(vec![script("count", "echo ran >> /srv/count")]));
@@ -346,7 +346,7 @@ fn a_secret_that_is_made_anew_is_another_order() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn a_plan_replaces_the_agent() {
     let Some(world) = World::new("replace") else { return };
     let pid = world.pid();

@@ -84,7 +84,7 @@ fn is_node(world: &World, name: &str, machine: &Machine) {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: kubectl, node-image, cloud-image"]
 fn cloud_init_runs_merged_user_data() {
     let Some(world) = World::start("native") else { return };
     world.apply(&provider());
@@ -121,7 +121,7 @@ fn cloud_init_runs_merged_user_data() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: kubectl, node-image, cloud-image"]
 fn cloud_init_runs_the_script() {
     let Some(world) = World::start("script") else { return };
     // A driver whose servers never come: its bootstrap data are given to a server by hand.
@@ -137,7 +137,7 @@ fn cloud_init_runs_the_script() {
 
 /// A host is taken by one command and let go by one, and nothing of ours is on it afterwards.
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: kubectl, node-image, cloud-image"]
 fn a_removed_host_is_clean() {
     let Some(world) = World::start("pets") else { return };
     world.herdsman(&["create", "cluster", "pets"]);
@@ -181,7 +181,7 @@ fn a_removed_host_is_clean() {
 
 /// Hosts of the driver `ssh`, with the key that most people have; `herdsman ssh` uses what the driver kept.
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: kubectl, node-image, cloud-image"]
 fn the_keys_of_a_server_open_it() {
     let Some(world) = World::start("ssh") else { return };
     let host = Machine::boot(&world.network, "host", &[]).unwrap();

@@ -46,7 +46,7 @@ fn both(version: &str, pods: &str) -> Vec<(bool, String, String)> {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: kubectl, k3s, node-image, fleet, busybox"]
 fn a_real_k3s_from_creation_to_removal() {
     let Some(world) = World::start() else { return };
     world.create(VERSIONS[0], &["--pool", "servers:1:server", "--pool", "workers:1:worker"]);

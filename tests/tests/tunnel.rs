@@ -291,25 +291,25 @@ fn run(test: impl Future<Output = Result<()>>) {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: remotedialer"]
 fn a_go_server_with_our_client() {
     run(together(PAIRS[0].0, PAIRS[0].1));
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: remotedialer"]
 fn our_server_with_a_go_client() {
     run(together(PAIRS[1].0, PAIRS[1].1));
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: remotedialer"]
 fn our_server_with_our_client() {
     run(together(PAIRS[2].0, PAIRS[2].1));
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: remotedialer"]
 fn abrupt_ends_of_everything() {
     run(async {
         for (server, client) in PAIRS {
@@ -321,7 +321,7 @@ fn abrupt_ends_of_everything() {
 
 /// Two servers, each of its kind; a client of the one is reached through the other.
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: remotedialer"]
 fn servers_that_know_each_other() {
     run(async {
         let world = World::new().await?;

@@ -29,7 +29,7 @@ impl ApiVersions for Beta1 {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: cluster-api, capi-convert"]
 fn conversion_does_what_upstreams_does() -> Result<()> {
     if peers::skip("upstream-conversion") {
         return Ok(());

@@ -45,7 +45,7 @@ const NODE_INFO: &str =
     "copied from the Node, which has it from Kubernetes 1.37 on; upstream is built with an older one";
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: cluster-api"]
 fn definitions_have_the_structure_of_upstreams() -> Result<()> {
     if peers::skip("upstream-structure") {
         return Ok(());

@@ -7,6 +7,7 @@ mod figure;
 mod fleet;
 mod kubernetes;
 mod load;
+mod measured;
 mod planner;
 mod provisioning;
 mod start;

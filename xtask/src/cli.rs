@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, crds, dist, fleet, fuzz, image, lint, peers, test};
+use crate::{bench, ci, crds, dist, fleet, fuzz, image, lint, peers, test};
 
 /// Everything a developer or CI does with this repository, beyond plain cargo.
 #[derive(Debug, Parser)]
@@ -16,12 +16,14 @@ pub(crate) struct Cli {
 enum Task {
     /// Run the tests: all that this machine can run.
     Test(test::Arguments),
+    /// Run what CI runs: lint, tests, then dear suites as far as an hour goes.
+    Ci,
     /// Check format, lints, documentation, dependencies and generated files.
     Lint,
     /// Get the real programs that tests run against.
-    Peers,
-    /// Write the CustomResourceDefinitions to deploy/crds.
-    Crds(crds::Arguments),
+    Peers(peers::Arguments),
+    /// Write deploy/crds and deploy/clusterctl from the API types.
+    Crds,
     /// Build what is put on machines: the agent, static, and its scripts; with --all everything that a release has.
     Dist(dist::Arguments),
     /// Build container images of the product, as archives.
@@ -38,9 +40,10 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.task {
             Task::Test(arguments) => test::run(&arguments),
+            Task::Ci => ci::run(),
             Task::Lint => lint::run(),
-            Task::Peers => peers::run(),
-            Task::Crds(arguments) => crds::run(&arguments),
+            Task::Peers(arguments) => peers::run(&arguments),
+            Task::Crds => crds::run(),
             Task::Dist(arguments) => dist::run(&arguments),
             Task::Image(arguments) => image::run(&arguments),
             Task::Fleet(arguments) => fleet::run(&arguments),
@@ -62,8 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn quick_and_real_exclude_each_other() {
-        assert!(Cli::try_parse_from(["xtask", "test", "--quick"]).is_ok());
-        assert!(Cli::try_parse_from(["xtask", "test", "--quick", "--real"]).is_err());
+    fn tiers_exclude_each_other() {
+        let parses = |flags: &[&str]| Cli::try_parse_from([&["xtask", "test"], flags].concat()).is_ok();
+        for tier in ["--quick", "--peers", "--real", "--real=k3s", "--all"] {
+            assert!(parses(&[tier]), "{tier}");
+        }
+        for both in [["--quick", "--real"], ["--peers", "--all"], ["--real", "--all"]] {
+            assert!(!parses(&both), "{both:?}");
+        }
     }
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use plan::Checksum;
+use peers::archive::sha256;
 
-use crate::run::{cargo, program, root, succeed, target};
+use crate::run::{DIST, cargo, program, root, succeed, target};
 
 /// What the agent is built for.
 const TARGET: &str = "x86_64-unknown-linux-musl";
@@ -56,7 +56,7 @@ pub(crate) fn say(what: &str, file: &Path) -> anyhow::Result<()> {
 fn checksums(files: &[PathBuf]) -> anyhow::Result<String> {
     let line = |file: &PathBuf| {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(format!("{}  {name}\n", Checksum::of(&fs::read(file)?)))
+        Ok(format!("{}  {name}\n", sha256(&fs::read(file)?)))
     };
     files.iter().map(line).collect()
 }
@@ -72,8 +72,8 @@ pub(crate) fn directory() -> anyhow::Result<PathBuf> {
 pub(crate) fn build_product() -> anyhow::Result<PathBuf> {
     provide_target()?;
     let mut build = static_build("herdsman", "herdsman");
-    succeed(build.arg("--release"))?;
-    linked_to_nothing(target().join(TARGET).join("release/herdsman"))
+    succeed(build.args(["--profile", DIST]))?;
+    linked_to_nothing(target().join(TARGET).join(DIST).join("herdsman"))
 }
 
 fn linked_to_nothing(program: PathBuf) -> anyhow::Result<PathBuf> {
@@ -95,7 +95,7 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let name = agent.file_name().unwrap_or_default().to_string_lossy();
     put(
         &directory.join(format!("{name}.sha256")),
-        format!("{}  {name}\n", Checksum::of(&bytes)).as_bytes(),
+        format!("{}  {name}\n", sha256(&bytes)).as_bytes(),
         0o644,
     )?;
     for (from, to) in

@@ -37,11 +37,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     report.close()
 }
 
-/// All targets for as long as a test run has time for.
-pub(crate) fn shortly() -> anyhow::Result<Verdict> {
-    fuzz(SECONDS, &[])
-}
-
 fn fuzz(seconds: u32, only: &[String]) -> anyhow::Result<Verdict> {
     let manifest = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).context("the fuzz workspace")?;
     let all = targets(&manifest);

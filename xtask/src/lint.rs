@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::crds;
 use crate::report::{Report, Skips, Verdict};
 use crate::run::{cargo, program, root, succeed};
 use crate::tools::{CARGO_DENY, CARGO_MACHETE};
@@ -23,7 +22,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
     report.suite("advisories", advisories);
     report.suite("unused", unused_dependencies);
     report.suite("layout", || layout::check(&root()));
-    report.suite("crds", || crds::check().map(|()| Verdict::Ran(String::new())));
     report.close()
 }
 

@@ -1,8 +1,8 @@
 //! The one task runner: `cargo xtask <task>`.
 
 mod bench;
+mod ci;
 mod cli;
-mod clusterctl;
 mod crds;
 mod dist;
 mod fleet;

@@ -1,32 +1,71 @@
 //! `cargo xtask peers`: get the real programs that tests run against.
 
-use std::io::Write;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use peers::Peer;
 use peers::availability::on_ci;
 
-pub(crate) fn run() -> anyhow::Result<()> {
-    provide_all()
+/// Peers that are got at a time: while one is downloaded or linked, which takes one core, another is compiled.
+const SIDE_BY_SIDE: usize = 2;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Only these.
+    names: Vec<String>,
 }
 
-/// Gets every peer that this machine can have and prints where it is.
-pub(crate) fn provide_all() -> anyhow::Result<()> {
-    for peer in Peer::ALL {
-        if let Err(reason) = peer.available() {
-            println!("skip {}: {reason}", peer.name());
-            if on_ci() {
-                bail!("peer {} must not be skipped here", peer.name());
-            }
-            continue;
-        }
-        // The name first: what follows may take minutes.
-        print!("peer {} ", peer.name());
-        std::io::stdout().flush()?;
-        let provided = peer.provide().inspect_err(|_| println!())?;
-        println!("{} {} ({})", provided.version, provided.path.display(), took(provided.took));
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.names.is_empty() {
+        return provide(&Peer::ALL);
     }
+    let named = |name: &String| {
+        Peer::by_name(name).with_context(|| format!("there is no peer {name}; there are: {}", names()))
+    };
+    provide(&arguments.names.iter().map(named).collect::<anyhow::Result<Vec<_>>>()?)
+}
+
+fn names() -> String {
+    Peer::ALL.map(Peer::name).join(", ")
+}
+
+/// Gets those of the peers that this machine can have and prints where each is.
+pub(crate) fn provide(peers: &[Peer]) -> anyhow::Result<()> {
+    let waiting = Mutex::new(VecDeque::from(peers.to_vec()));
+    let next = || waiting.lock().ok().and_then(|mut waiting| waiting.pop_front());
+    let work = || {
+        while let Some(peer) = next() {
+            provide_one(peer)?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..SIDE_BY_SIDE).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a peer's builder panicked")))
+    })
+}
+
+fn provide_one(peer: Peer) -> anyhow::Result<()> {
+    if let Err(reason) = peer.available() {
+        println!("skip {}: {reason}", peer.name());
+        if on_ci() {
+            bail!("peer {} must not be skipped here", peer.name());
+        }
+        return Ok(());
+    }
+    let provided = peer.provide().with_context(|| format!("peer {}", peer.name()))?;
+    println!(
+        "peer {} {} {} ({})",
+        peer.name(),
+        provided.version,
+        provided.path.display(),
+        took(provided.took)
+    );
     Ok(())
 }
 
@@ -42,5 +81,11 @@ mod tests {
     fn what_was_there_took_no_time() {
         assert_eq!(took(None), "cached");
         assert_eq!(took(Some(Duration::from_millis(61_800))), "took 62 s");
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_those_there_are() {
+        let error = run(&Arguments { names: vec!["kubernets".into()] }).unwrap_err().to_string();
+        assert!(error.starts_with("there is no peer kubernets; there are: kubernetes, "), "{error}");
     }
 }

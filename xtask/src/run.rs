@@ -50,13 +50,16 @@ const MEASURED: [&str; 16] = [
     "load",
 ];
 
+/// The profile of what is given to users, and so of what is measured.
+pub(crate) const DIST: &str = "dist";
+
 /// Builds what is measured, all of it at a time, and says where it is.
 ///
 /// Cargo chooses features by what it builds: asked for one after the other, each would have the crates below built anew. The
-/// features of all of them together can only make the product larger than what `cargo build --release` makes.
-pub(crate) fn release() -> anyhow::Result<PathBuf> {
-    succeed(cargo().args(["build", "--release", "--quiet", "--workspace"]).args(MEASURED))?;
-    Ok(target().join("release"))
+/// features of all of them together can only make the product larger than what `cargo xtask dist` makes.
+pub(crate) fn measured_programs() -> anyhow::Result<PathBuf> {
+    succeed(cargo().args(["build", "--profile", DIST, "--quiet", "--workspace"]).args(MEASURED))?;
+    Ok(target().join(DIST))
 }
 
 /// Runs to success, with the output where ours goes.

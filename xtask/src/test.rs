@@ -1,143 +1,129 @@
-//! `cargo xtask test`: all tests that this machine can run.
+//! `cargo xtask test`: the tests, by what they cost.
 
-use std::io::IsTerminal;
+mod execution;
+mod programs;
+mod suite;
+mod tally;
+mod tier;
 
-use anyhow::bail;
-use peers::Peer;
-use peers::availability::{available, on_ci};
+use anyhow::{bail, ensure};
+use peers::availability::on_ci;
 
-use crate::fuzz;
-use crate::peers::provide_all;
-use crate::report::{Report, Skips, Verdict};
-use crate::run::{cargo, listen};
+use crate::peers::provide;
+use crate::run::cargo;
+
+pub(crate) use execution::{Execution, Outcome};
+pub(crate) use programs::Built;
+pub(crate) use suite::{Suite, all, environment, peers_of};
+pub(crate) use tier::Tier;
+
+/// How many of the slowest tests `--times` prints.
+const SLOWEST: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Only what needs no peers: minutes, not more.
-    #[arg(long, conflicts_with = "real")]
+    /// Only tests of this repository's own code: five minutes once it is built.
+    #[arg(long, conflicts_with_all = ["peers", "real", "all"])]
     quick: bool,
-    /// Only the suites on machines: the agent's, and the one with a real K3s.
+    /// Only tests against other people's programs, built from source: Kubernetes, Rancher's agents, clusterctl, Helm.
+    #[arg(long, conflicts_with_all = ["real", "all"])]
+    peers: bool,
+    /// Only tests on machines with systemd and with real distributions; of one suite, if it is named.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(conflicts_with = "all")]
+    real: Option<String>,
+    /// Everything.
     #[arg(long)]
-    real: bool,
-    /// Also what takes long: a minute of fuzzing for every target.
-    #[arg(long, conflicts_with_all = ["quick", "real"])]
-    long: bool,
+    all: bool,
+    /// Measure every test and print the slowest.
+    #[arg(long)]
+    times: bool,
+}
+
+impl Arguments {
+    fn tiers(&self) -> &'static [Tier] {
+        match self {
+            Arguments { quick: true, .. } => &[Tier::Quick],
+            Arguments { peers: true, .. } => &[Tier::Peers],
+            Arguments { real: Some(_), .. } => &[Tier::Real],
+            Arguments { all: true, .. } => &Tier::ALL,
+            _ => &[Tier::Quick, Tier::Default],
+        }
+    }
+
+    fn wants(&self, suite: &Suite) -> bool {
+        let named = self.real.as_deref().unwrap_or_default();
+        self.tiers().contains(&suite.tier) && suite.name().contains(named)
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let mut report = Report::new(if on_ci() { Skips::Forbidden } else { Skips::Allowed });
-    if arguments.real {
-        report.suite("real", on_machines);
-        return report.close();
+    let built = Built::build()?;
+    let (chosen, left): (Vec<Suite>, Vec<Suite>) =
+        all(&built)?.into_iter().partition(|suite| arguments.wants(suite));
+    ensure!(!chosen.is_empty(), "no suite has that name; there are: {}", names(&left, arguments.tiers()));
+    let execution =
+        Execution { environment: environment(&built), times: arguments.times, ..Execution::default() };
+    let outcomes = run_all(&execution, chosen)?;
+    let documented = arguments.tiers().contains(&Tier::Default).then(documentation).unwrap_or(Ok(()));
+    if arguments.times {
+        slowest(&outcomes);
     }
-    report.suite("workspace", || tests(&["--workspace"]));
-    if !arguments.quick {
-        report.suite("peers", with_peers);
+    for tier in Tier::ALL.into_iter().filter(|tier| left.iter().any(|suite| suite.tier == *tier)) {
+        println!("left out: {tier}: {}", names(&left, &[tier]));
     }
-    if arguments.long {
-        report.suite("fuzz", fuzz::shortly);
-    }
-    report.close()
+    close(&outcomes)?;
+    documented
 }
 
-/// The tests that are ignored unless the peers are there.
-fn with_peers() -> anyhow::Result<Verdict> {
-    if let Err(reason) = available() {
-        return Ok(Verdict::Skipped(reason.to_string()));
+/// Runs suites of any tiers: those without peers side by side, the others, which start servers and machines, one by one.
+pub(crate) fn run_all(execution: &Execution, suites: Vec<Suite>) -> anyhow::Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    for tier in Tier::ALL {
+        let suites: Vec<Suite> = suites.iter().filter(|suite| suite.tier == tier).cloned().collect();
+        provide(&peers_of(&suites))?;
+        let side_by_side = if tier == Tier::Quick { 2 } else { 1 };
+        let execution =
+            Execution { side_by_side, environment: execution.environment.clone(), times: execution.times };
+        outcomes.extend(execution.run(suites));
     }
-    provide_all()?;
-    // Not the documentation's examples: an ignored one is not meant to run at all.
-    tests(&["--workspace", "--lib", "--bins", "--tests", "--", "--ignored"])
+    Ok(outcomes)
 }
 
-/// The tests that boot machines.
-fn on_machines() -> anyhow::Result<Verdict> {
-    if let Err(reason) = Peer::Fleet.available() {
-        return Ok(Verdict::Skipped(reason.to_string()));
-    }
-    Peer::Fleet.provide()?;
-    tests(&["--package", "suites", "--test", "machines", "--test", "real_k3s", "--", "--ignored"])
+/// The examples in the documentation of crates.
+pub(crate) fn documentation() -> anyhow::Result<()> {
+    println!("documentation");
+    let status = cargo().args(["test", "--quiet", "--workspace", "--doc"]).status()?;
+    ensure!(status.success(), "an example in the documentation failed");
+    Ok(())
 }
 
-fn tests(arguments: &[&str]) -> anyhow::Result<Verdict> {
-    let mut command = cargo();
-    command.args(["test", "--no-fail-fast"]).args(arguments);
-    if std::io::stderr().is_terminal() {
-        command.env("CARGO_TERM_COLOR", "always");
+/// Prints how many tests passed; fails if one failed, or was skipped where nothing may be.
+pub(crate) fn close(outcomes: &[Outcome]) -> anyhow::Result<()> {
+    let red: Vec<&str> =
+        outcomes.iter().filter(|outcome| !outcome.green).map(|outcome| outcome.suite.name()).collect();
+    let skips: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.tally.skips).collect();
+    let count = |number: fn(&Outcome) -> u32| outcomes.iter().map(number).sum::<u32>();
+    println!("{} passed, {} failed", count(|one| one.tally.passed), count(|one| one.tally.failed));
+    if !red.is_empty() {
+        bail!("failed: {}", red.join(", "));
     }
-    let transcript = listen(&mut command)?;
-    let tally = Tally::of(&transcript.lines);
-    if !transcript.success {
-        bail!("{tally}");
-    }
-    Ok(Verdict::Ran(tally.to_string()))
+    ensure!(skips.is_empty() || !on_ci(), "nothing may be skipped here: {skips:?}");
+    Ok(())
 }
 
-/// What the test programs said, added up.
-#[derive(Debug, Default, PartialEq)]
-struct Tally {
-    passed: u32,
-    failed: u32,
-    skips: Vec<String>,
-}
-
-impl Tally {
-    fn of(lines: &[String]) -> Self {
-        let mut tally = Tally::default();
-        for line in lines {
-            if let Some(result) = line.strip_prefix("test result: ") {
-                tally.passed += number_before(result, " passed");
-                tally.failed += number_before(result, " failed");
-            }
-            if let Some(skip) = skip_in(line).filter(|skip| !tally.skips.contains(skip)) {
-                tally.skips.push(skip);
-            }
-        }
-        tally
+fn slowest(outcomes: &[Outcome]) {
+    let all = outcomes.iter().flat_map(|outcome| {
+        outcome.tally.times.iter().map(move |(time, test)| (*time, outcome.suite.name(), test))
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort();
+    for (time, suite, test) in all.iter().rev().take(SLOWEST) {
+        println!("{:7.1} s  {suite}: {test}", time.as_secs_f64());
     }
 }
 
-impl std::fmt::Display for Tally {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} tests passed, {} failed", self.passed, self.failed)?;
-        self.skips.iter().try_for_each(|skip| write!(f, "; skipped {skip}"))
-    }
-}
-
-/// `<suite>: <reason>`, from anywhere in a line: the harness may have begun it with the test's name.
-fn skip_in(line: &str) -> Option<String> {
-    let (_, skip) = line.split_once("skip ")?;
-    let (suite, _) = skip.split_once(": ")?;
-    (!suite.contains(' ')).then(|| skip.to_owned())
-}
-
-fn number_before(text: &str, word: &str) -> u32 {
-    let before = text.split(word).next().unwrap_or_default();
-    before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_of_all_test_programs_add_up() {
-        let lines = [
-            "test a ... ok",
-            "test src/a.rs - a::skip (line 3): compile ... ok",
-            "skip conformance: go is not installed",
-            "test b ... skip conformance: go is not installed",
-            "test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.1s",
-            "test result: FAILED. 5 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
-        ]
-        .map(String::from);
-        let tally = Tally::of(&lines);
-        assert_eq!((tally.passed, tally.failed), (17, 1));
-        assert_eq!(tally.to_string(), "17 tests passed, 1 failed; skipped conformance: go is not installed");
-    }
-
-    #[test]
-    fn nothing_is_nothing() {
-        assert_eq!(Tally::of(&[]), Tally::default());
-    }
+fn names(suites: &[Suite], tiers: &[Tier]) -> String {
+    let names = suites.iter().filter(|suite| tiers.contains(&suite.tier)).map(Suite::name);
+    names.collect::<Vec<_>>().join(", ")
 }

@@ -12,7 +12,7 @@ use peers::{Kubernetes, command};
 use serde_json::{Value, json};
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 fn definitions_on_a_real_api_server() {
     if peers::skip("crds") {
         return;

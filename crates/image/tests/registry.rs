@@ -147,7 +147,7 @@ fn identity(directory: &Path, ca_name: &str, name: &str) {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: registry"]
 fn a_real_registry_is_pulled_from() {
     if peers::skip("image") {
         return;

@@ -59,7 +59,7 @@ impl Stage {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn a_container_comes_and_goes() {
     if peers::machine::skip("machine-docker") {
         return;
@@ -118,7 +118,7 @@ fn a_container_comes_and_goes() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn a_network_is_made_and_cleared() {
     if peers::machine::skip("machine-docker") {
         return;
@@ -168,7 +168,7 @@ fn host(network: &Arc<Network>, name: &str, key: Option<&str>) -> (Machine, Stri
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn hosts_are_taken_and_let_go() {
     if peers::machine::skip("machine-ssh") {
         return;

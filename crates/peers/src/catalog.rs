@@ -24,6 +24,8 @@ const SHELLCHECK_PACKAGE: &str = "shellcheck";
 
 /// The Debian package that brings kubectl.
 const KUBECTL_PACKAGE: &str = "kubectl";
+/// The release of Debian whose kubectl stays the same, and is new enough for us.
+const STABLE: &str = "trixie";
 /// The release of Debian that everything new comes to first.
 const UNSTABLE: &str = "sid";
 
@@ -69,6 +71,8 @@ pub enum Peer {
     Helm,
     /// A container registry.
     Registry,
+    /// The kubectl of a stable Debian: downloaded, not built.
+    Kubectl,
     /// The newest kubectl that Debian has.
     NewestKubectl,
     /// Rancher's reverse tunnel, both ends, in a small program of ours.
@@ -108,7 +112,7 @@ pub struct Provided {
 
 impl Peer {
     /// Every peer, the one that takes longest first.
-    pub const ALL: [Peer; 23] = [
+    pub const ALL: [Peer; 24] = [
         Peer::Kubernetes,
         Peer::K3s,
         Peer::RancherMachine,
@@ -123,6 +127,7 @@ impl Peer {
         Peer::CapiManager,
         Peer::Helm,
         Peer::Registry,
+        Peer::Kubectl,
         Peer::NewestKubectl,
         Peer::Remotedialer,
         Peer::Shellcheck,
@@ -148,6 +153,7 @@ impl Peer {
             Peer::CapiManager => "capi-manager",
             Peer::Helm => "helm",
             Peer::Registry => "registry",
+            Peer::Kubectl => "kubectl",
             Peer::NewestKubectl => "kubectl-newest",
             Peer::Remotedialer => "remotedialer",
             Peer::Busybox => "busybox",
@@ -163,12 +169,18 @@ impl Peer {
         }
     }
 
+    /// The peer of this name.
+    pub fn by_name(name: &str) -> Option<Peer> {
+        Peer::ALL.into_iter().find(|peer| peer.name() == name)
+    }
+
     /// Gets it onto this machine unless it is there.
     pub fn provide(self) -> Result<Provided, Error> {
         match self {
             Peer::Kubernetes => program(self, self.name(), kubernetes_build),
             Peer::Etcd => package(self, ETCD_PACKAGE),
-            Peer::NewestKubectl => newest(self, KUBECTL_PACKAGE),
+            Peer::Kubectl => package_of(STABLE, self, KUBECTL_PACKAGE),
+            Peer::NewestKubectl => package_of(UNSTABLE, self, KUBECTL_PACKAGE),
             Peer::Busybox => package(self, BUSYBOX_PACKAGE),
             Peer::Shellcheck => package(self, SHELLCHECK_PACKAGE),
             Peer::ClusterApi | Peer::ProviderVsphere | Peer::ProviderAws | Peer::ProviderAzure => {
@@ -204,11 +216,6 @@ impl Peer {
 /// The directory with the files of a Go module that `peers/<name>/go.mod` pins.
 pub fn go_module(name: &str) -> Result<PathBuf, Error> {
     Ok(pin(name)?.download()?)
-}
-
-/// The program etcd in what [`Peer::Etcd`] provides.
-pub(crate) fn etcd_program(provided: &Provided) -> PathBuf {
-    provided.path.join("usr/bin/etcd")
 }
 
 /// Programs built from the module that `peers/<pinned>/go.mod` pins.
@@ -338,11 +345,11 @@ fn package(peer: Peer, package: &str) -> Result<Provided, Error> {
     Ok(Provided { version: debian::version(&entry.path)?, path: entry.path, took: entry.took })
 }
 
-/// A package of Debian's unstable release, which has the newest.
-fn newest(peer: Peer, package: &str) -> Result<Provided, Error> {
-    let key = Key::new(peer.name(), UNSTABLE).with_recipe(debian::recipe(package, UNSTABLE));
+/// A package of another release of Debian than the machine's.
+fn package_of(release: &str, peer: Peer, package: &str) -> Result<Provided, Error> {
+    let key = Key::new(peer.name(), release).with_recipe(debian::recipe(package, release));
     let entry =
-        Cache::from_env()?.provide(&key, |directory| debian::fetch_from(UNSTABLE, package, directory))?;
+        Cache::from_env()?.provide(&key, |directory| debian::fetch_from(release, package, directory))?;
     Ok(Provided { version: debian::version(&entry.path)?, path: entry.path, took: entry.took })
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
+use std::time::Duration;
 
 /// How much of a failed program's output an error repeats.
 const TAIL_LINES: usize = 30;
@@ -45,6 +46,50 @@ pub fn run(command: &mut Command) -> Result<String, Error> {
         return Err(failure(command, &output));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// How long to wait before each further try of what failed for the network.
+const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30)];
+
+/// What programs print when the network failed them, and another try may succeed.
+const NETWORK_ERRORS: [&str; 14] = [
+    "connection refused",
+    "connection reset",
+    "Connection failed",
+    "Could not connect",
+    "context deadline exceeded",
+    "dial tcp",
+    "handshake timeout",
+    "i/o timeout",
+    "server misbehaving",
+    "stream error",
+    "Temporary failure",
+    "unexpected EOF",
+    "502 Bad Gateway",
+    "503 Service Unavailable",
+];
+
+/// Like [`run`], for what downloads: tried again a few times when the network failed.
+pub fn run_with_retries(command: &mut Command) -> Result<String, Error> {
+    retry(command, &PAUSES)
+}
+
+fn retry(command: &mut Command, pauses: &[Duration]) -> Result<String, Error> {
+    for &pause in pauses {
+        match run(command) {
+            Err(error) if is_network_error(&error) => {
+                eprintln!("again in {} s: {error}", pause.as_secs());
+                std::thread::sleep(pause);
+            }
+            result => return result,
+        }
+    }
+    run(command)
+}
+
+fn is_network_error(error: &Error) -> bool {
+    let Error::Failed { output, .. } = error else { return false };
+    NETWORK_ERRORS.iter().any(|words| output.contains(words))
 }
 
 fn failure(command: &Command, output: &Output) -> Error {
@@ -89,6 +134,25 @@ mod tests {
         let error = run(&mut Command::new("no-such-program-here")).unwrap_err();
         assert!(matches!(error, Error::Missing(program) if program == "no-such-program-here"));
         assert_eq!(find_program("no-such-program-here"), None);
+    }
+
+    #[test]
+    fn only_what_failed_for_the_network_is_tried_again() {
+        let failed = |words: &str| {
+            run(Command::new("sh").args(["-c", &format!("echo '{words}' >&2; exit 1")])).unwrap_err()
+        };
+        assert!(is_network_error(&failed("Get \"https://p/x\": dial tcp: lookup p: i/o timeout")));
+        assert!(!is_network_error(&failed("x.go:1: undefined: y")));
+        assert!(!is_network_error(&Error::Missing("go".into())));
+    }
+
+    #[test]
+    fn a_second_try_may_succeed() {
+        let directory = crate::scratch::Scratch::new("retries");
+        let script = "test -e tried || { touch tried; echo connection reset >&2; exit 1; }; echo done";
+        let mut command = Command::new("sh");
+        let said = retry(command.args(["-c", script]).current_dir(directory.path()), &[Duration::ZERO]);
+        assert_eq!(said.unwrap(), "done\n");
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub enum Error {
 
 /// Where an unpacked package notes its version.
 const VERSION_FILE: &str = ".debian-version";
+/// How often apt tries what the network failed.
+const RETRIES: [&str; 2] = ["--option", "Acquire::Retries=3"];
 /// If apt does not know this, it knows nothing.
 const ON_EVERY_DEBIAN: &str = "hostname";
 
@@ -82,7 +84,7 @@ pub fn install(programs: &[(&str, &str)]) -> Result<(), Error> {
         let mut install = Command::new("apt-get");
         install.env("DEBIAN_FRONTEND", "noninteractive");
         // Somebody else may be installing.
-        install.args(["--option", "DPkg::Lock::Timeout=300", "install", "--yes"]);
+        install.args(RETRIES).args(["--option", "DPkg::Lock::Timeout=300", "install", "--yes"]);
         let installed = command::run(install.args(["--no-install-recommends", package]));
         installed.map_err(|source| Error::Tool { package: (*package).to_owned(), source })?;
     }
@@ -96,7 +98,7 @@ fn look_up(package: &str) -> Result<(), Error> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::NoLists { package: package.to_owned() });
         }
-        command::run(Command::new("apt-get").arg("update")).map_err(tool)?;
+        command::run(Command::new("apt-get").args(RETRIES).arg("update")).map_err(tool)?;
     }
     Ok(())
 }
@@ -105,7 +107,8 @@ fn look_up(package: &str) -> Result<(), Error> {
 pub fn fetch(package: &str, into: &Path) -> Result<(), Error> {
     let tool = |source| Error::Tool { package: package.to_owned(), source };
     look_up(package)?;
-    command::run(Command::new("apt-get").args(["download", package]).current_dir(into)).map_err(tool)?;
+    let mut download = Command::new("apt-get");
+    command::run(download.args(RETRIES).args(["download", package]).current_dir(into)).map_err(tool)?;
     unpack(package, into)
 }
 

@@ -81,7 +81,7 @@ impl Pin {
         go.env("CGO_ENABLED", "0").arg("build").args(build.flags()).arg("-o");
         // Go takes an output path for a directory if it ends so.
         go.arg(into.join("")).args(&build.packages);
-        command::run(&mut go)?;
+        command::run_with_retries(&mut go)?;
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl Pin {
     }
 
     fn locate(&self, mut go: Command) -> Result<PathBuf, Error> {
-        let answer = command::run(go.args(["mod", "download", "-json", &self.module]))?;
+        let answer = command::run_with_retries(go.args(["mod", "download", "-json", &self.module]))?;
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
         let directory = answer["Dir"].as_str().ok_or_else(|| Error::NoDirectory(self.module.clone()))?;
         Ok(directory.into())

@@ -116,7 +116,7 @@ fn compile(source: &Path, link: &str, package: &str, output: &Path) -> Result<()
     let mut go = Command::new("go");
     go.current_dir(source).env("GOWORK", "off").env("GOFLAGS", "-mod=readonly").env("CGO_ENABLED", "1");
     go.args(["build", "-trimpath", "-buildvcs=false", "-tags", TAGS]).arg(format!("-ldflags=-s -w{link}"));
-    command::run(go.arg("-o").arg(output).arg(package))?;
+    command::run_with_retries(go.arg("-o").arg(output).arg(package))?;
     Ok(())
 }
 

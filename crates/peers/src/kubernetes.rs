@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clock::{Deadline, SystemClock};
 
-use crate::catalog::{self, Peer, etcd_program};
+use crate::catalog::{self, Peer};
 use crate::command;
 use crate::process::{self, Process, stop_all};
 use directory::DataDirectory;
@@ -302,7 +302,7 @@ impl Programs {
     fn provide() -> Result<Self, catalog::Error> {
         let kubernetes = Peer::Kubernetes.provide()?.path;
         Ok(Programs {
-            etcd: etcd_program(&Peer::Etcd.provide()?),
+            etcd: Peer::Etcd.provide()?.path.join("usr/bin/etcd"),
             kube_apiserver: kubernetes.join("kube-apiserver"),
             kube_controller_manager: kubernetes.join("kube-controller-manager"),
             kubectl: kubernetes.join("kubectl"),

@@ -22,6 +22,7 @@ pub mod docker;
 pub mod fleet;
 pub mod go;
 pub mod k3s;
+#[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 pub mod machine;
 pub mod process;
@@ -30,4 +31,5 @@ mod scratch;
 
 pub use availability::{available, skip};
 pub use catalog::{Peer, go_module};
+#[cfg(feature = "kubernetes")]
 pub use kubernetes::Kubernetes;

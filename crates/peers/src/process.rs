@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use clock::{Deadline, SystemClock};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::command::{find_program, tail};
 
@@ -121,6 +121,15 @@ pub fn stop_all(processes: &mut Vec<Process>, grace: Duration) {
         std::thread::sleep(POLL);
     }
     processes.clear();
+}
+
+/// Kills a process that leads a group, and all processes of that group.
+///
+/// # Errors
+/// If there is no such group.
+pub fn kill_group(leader: u32) -> std::io::Result<()> {
+    let id = i32::try_from(leader).ok().and_then(Pid::from_raw);
+    Ok(kill_process_group(id.ok_or(std::io::ErrorKind::InvalidInput)?, Signal::KILL)?)
 }
 
 /// A command that the kernel kills when this process ends in whatever way, where `setpriv` can arrange it.

@@ -6,7 +6,7 @@ use std::path::Path;
 use peers::{Kubernetes, Peer, command};
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 fn a_kubernetes_works_and_leaves_nothing_behind() {
     if peers::skip("kubernetes") {
         return;
@@ -41,7 +41,7 @@ fn a_kubernetes_works_and_leaves_nothing_behind() {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 fn without_a_controller_manager_nothing_acts_on_objects() {
     if peers::skip("kubernetes") {
         return;

@@ -14,7 +14,7 @@ const VICTIM: &str = "HERDSMAN_TEST_VICTIM";
 const NETWORK: &str = "herdsman-peers";
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "real: node-image"]
 fn machines() {
     if skip("machine") {
         return;

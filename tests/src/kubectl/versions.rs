@@ -17,11 +17,19 @@ pub struct Kubectl {
     pub program: PathBuf,
 }
 
-/// The real Kubernetes' own, the newest of Debian, and those that lie beside the kubectl on the path as `kubectl.1.NN`;
-/// oldest first.
+/// The one of a stable Debian, whose answers are recorded.
+pub fn recorded() -> Result<Kubectl> {
+    provided(Peer::Kubectl, "usr/bin/kubectl")
+}
+
+/// That of a stable Debian, the real Kubernetes' own, the newest of Debian, and those that lie beside the kubectl on the path as
+/// `kubectl.1.NN`; oldest first.
 pub fn found() -> Result<Vec<Kubectl>> {
-    let mut found =
-        vec![provided(Peer::Kubernetes, "kubectl")?, provided(Peer::NewestKubectl, "usr/bin/kubectl")?];
+    let mut found = vec![
+        recorded()?,
+        provided(Peer::Kubernetes, "kubectl")?,
+        provided(Peer::NewestKubectl, "usr/bin/kubectl")?,
+    ];
     let path = std::env::var_os("PATH").unwrap_or_default();
     for directory in std::env::split_paths(&path) {
         let Ok(program) = directory.join("kubectl").canonicalize() else { continue };

@@ -57,7 +57,7 @@ impl World {
         let (data, assets) = (data.display().to_string(), assets.parent().unwrap().display().to_string());
         let words = ["up", "--listen", &listen, "--data-dir", &data, "--assets", &assets];
         let (process, kubeconfig) = target::launch(&words, &logs).unwrap();
-        let kubectl = Peer::Kubernetes.provide().unwrap().path.join("kubectl");
+        let kubectl = Peer::Kubectl.provide().unwrap().path.join("usr/bin/kubectl");
         let program = target::herdsman().unwrap();
         Some(World { process, network, docker, program, kubectl, kubeconfig, directory })
     }

@@ -1,16 +1,10 @@
 //! The node agent: how large it is, what it takes, how fast it is, beside a bare watcher; and a thousand of them.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context as _, ensure};
-
 use super::Effort;
 use super::figure::{Bar, Figure};
+use super::measured::{Measured, measure, value};
 use crate::dist::{self, megabytes};
-use crate::run::{cargo, listen, program, succeed, target};
-
-/// Measurements by name.
-type Measured = BTreeMap<String, f64>;
+use crate::run::{DIST, cargo, program, succeed, target};
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     let agent = dist::build()?;
@@ -20,9 +14,9 @@ pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
         &["--package", "suites", "--bin", "agent-load"],
         &["--package", "agent", "--example", "watcher", "--example", "agents"],
     ] {
-        succeed(cargo().args(["build", "--release", "--quiet"]).args(arguments))?;
+        succeed(cargo().args(["build", "--profile", DIST, "--quiet"]).args(arguments))?;
     }
-    let release = target().join("release");
+    let release = target().join(DIST);
     let mut load = program(release.join("agent-load"));
     load.env("HERDSMAN_BIN", release.join("herdsman")).arg(&agent).arg(release.join("examples/watcher"));
     if effort == Effort::Quick {
@@ -35,21 +29,8 @@ pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     figures(&measured)
 }
 
-fn measure(command: &mut std::process::Command) -> anyhow::Result<Measured> {
-    let transcript = listen(command)?;
-    ensure!(transcript.success, "the measurement failed");
-    transcript.lines.iter().filter_map(|line| line.strip_prefix("measured ")).map(measurement).collect()
-}
-
-/// `<name> <value> <unit>`.
-fn measurement(line: &str) -> anyhow::Result<(String, f64)> {
-    let mut words = line.split(' ');
-    let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    Ok((name.to_owned(), value.parse().with_context(|| line.to_owned())?))
-}
-
 fn figures(measured: &Measured) -> anyhow::Result<Vec<Figure>> {
-    let get = |name: &str| measured.get(name).copied().with_context(|| format!("{name} was not measured"));
+    let get = |name: &str| value(measured, name);
     let ratio = |of: &str, to: &str| -> anyhow::Result<f64> { Ok(get(of)? / get(to)?) };
     let figure = |name: &str, value, unit, most| Figure {
         name: format!("agent_{name}"),
@@ -81,8 +62,6 @@ mod tests {
 
     #[test]
     fn what_was_measured_becomes_figures() {
-        assert_eq!(measurement("rss 4.25 MB").unwrap(), ("rss".to_owned(), 4.25));
-        assert!(measurement("rss much").is_err());
         let names = ["binary", "rss", "watcher_rss", "first_instruction_median", "first_instruction_p99"];
         let fleet = ["watcher_event_median", "fleet_applied", "fleet_memory", "fleet_writes"];
         let mut measured: Measured =

@@ -5,7 +5,7 @@ use peers::Peer;
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{listen, program, release};
+use crate::run::{listen, measured_programs, program};
 
 /// How many times better ours has to be. A measurement begins with one of these names.
 const BARS: [(&str, Better, f64); 6] = [
@@ -26,7 +26,7 @@ enum Better {
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     Peer::Kubernetes.provide()?;
     Peer::Etcd.provide()?;
-    let built = release()?;
+    let built = measured_programs()?;
     let mut load = program(built.join("apiserver-load"));
     load.arg(built.join("herdsman"));
     if effort == Effort::Quick {

@@ -1,15 +1,11 @@
 //! What a fleet costs the whole product: until it is ready, and at rest.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{listen, program, release};
-
-/// Measurements by name.
-type Measured = BTreeMap<String, f64>;
+use super::measured::{Measured, measure, value};
+use crate::run::{measured_programs, program};
 
 /// Says how many clusters there are, for more or fewer than usual.
 const CLUSTERS: &str = "HERDSMAN_BENCH_CLUSTERS";
@@ -19,9 +15,9 @@ const MACHINES: u32 = 10;
 /// Clusters of simulated machines, from nothing until all are ready; machines are in the process.
 pub(crate) fn converge(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     let clusters = clusters(effort, 50, 200)?;
-    let measured = measure("converge", clusters)?;
+    let measured = measure_fleet("converge", clusters)?;
     let machines = f64::from(clusters * MACHINES);
-    let get = |name: &str| measured.get(name).copied().with_context(|| format!("{name} was not measured"));
+    let get = |name: &str| value(&measured, name);
     let figure = |name: &str, value, unit, most| Figure {
         name: format!("fleet_{name}"),
         value,
@@ -38,8 +34,8 @@ pub(crate) fn converge(effort: Effort) -> anyhow::Result<Vec<Figure>> {
 
 /// The server at rest, machines in a process of their own.
 pub(crate) fn idle(effort: Effort) -> anyhow::Result<Vec<Figure>> {
-    let measured = measure("idle", clusters(effort, 20, 100)?)?;
-    let get = |name: &str| measured.get(name).copied().with_context(|| format!("{name} was not measured"));
+    let measured = measure_fleet("idle", clusters(effort, 20, 100)?)?;
+    let get = |name: &str| value(&measured, name);
     let figure = |name: &str, value, unit, most| Figure {
         name: format!("idle_{name}"),
         value,
@@ -59,28 +55,9 @@ fn clusters(effort: Effort, quick: u32, whole: u32) -> anyhow::Result<u32> {
     }
 }
 
-fn measure(what: &str, clusters: u32) -> anyhow::Result<Measured> {
-    let built = release()?;
+fn measure_fleet(what: &str, clusters: u32) -> anyhow::Result<Measured> {
+    let built = measured_programs()?;
     let mut fleet = program(built.join("examples/fleet"));
     let numbers = [clusters.to_string(), MACHINES.to_string()];
-    let transcript = listen(fleet.arg(what).arg(built.join("herdsman")).args(numbers))?;
-    ensure!(transcript.success, "the measurement failed");
-    Ok(transcript.lines.iter().filter_map(|line| measurement(line)).collect())
-}
-
-/// `measured <name> <value> <unit>`.
-fn measurement(line: &str) -> Option<(String, f64)> {
-    let mut words = line.strip_prefix("measured ")?.split(' ');
-    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_measured_is_read_off_the_lines() {
-        assert_eq!(measurement("measured memory 4.25 MB"), Some(("memory".to_owned(), 4.25)));
-        assert_eq!(measurement("writes secrets 3.1 per machine"), None);
-    }
+    measure(fleet.arg(what).arg(built.join("herdsman")).args(numbers))
 }

@@ -4,14 +4,14 @@ use anyhow::{Context, bail};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{listen, program, release};
+use crate::run::{listen, measured_programs, program};
 
 /// How much slower the slowest requests of the good clients may become.
 const MOST: f64 = 2.0;
 
 /// `effort` says how long each phase lasts.
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
-    let built = release()?;
+    let built = measured_programs()?;
     let mut load = program(built.join("examples/load"));
     let seconds = if effort == Effort::Quick { "5" } else { "10" };
     let transcript = listen(load.arg(built.join("herdsman")).arg(seconds))?;

@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{listen, program, release};
+use crate::run::{listen, measured_programs, program};
 
 /// A measurement, its unit, and what it may be at most.
 const BARS: [(&str, &str, f64); 3] = [
@@ -18,7 +18,7 @@ const BARS: [(&str, &str, f64); 3] = [
 
 /// It takes a second, whatever the effort.
 pub(crate) fn run(_: Effort) -> anyhow::Result<Vec<Figure>> {
-    let built = release()?;
+    let built = measured_programs()?;
     let transcript = listen(&mut program(built.join("examples/decisions")))?;
     ensure!(transcript.success, "the measurement failed");
     BARS.iter().map(|bar| figure(bar, &transcript.lines)).collect()

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{program, release, succeed, target};
+use crate::run::{measured_programs, program, succeed, target};
 
 const NAMESPACE: &str = "fleet-default";
 const POOLS: [(&str, &[&str]); 3] =
@@ -27,7 +27,7 @@ const SIMULATED: Duration = Duration::from_millis(500);
 const LOOKS_ON: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
-    let server = Server::start(&release()?.join("herdsman"))?;
+    let server = Server::start(&measured_programs()?.join("herdsman"))?;
     let rounds = if effort == Effort::Quick { 1 } else { 5 };
     let mut times = Vec::new();
     for round in 0..rounds {

@@ -11,14 +11,14 @@ use clock::{Clock, SystemClock};
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::release;
+use crate::run::measured_programs;
 
 /// Seconds that each may take.
 const QUICKSTART: f64 = 15.0;
 const SECOND_START: f64 = 1.0;
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
-    let herdsman = release()?.join("herdsman");
+    let herdsman = measured_programs()?.join("herdsman");
     let rounds = if effort == Effort::Quick { 1 } else { 3 };
     let (mut first, mut second) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..rounds {

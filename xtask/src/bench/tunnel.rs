@@ -5,7 +5,7 @@ use peers::Peer;
 
 use super::Effort;
 use super::figure::{Bar, Figure};
-use crate::run::{listen, program, release};
+use crate::run::{listen, measured_programs, program};
 
 /// A transfer has to be this many times as fast as Go's, ...
 const OF_GO: f64 = 1.5;
@@ -18,7 +18,7 @@ const UNSENT: f64 = 262_144.0;
 
 pub(crate) fn run(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     Peer::Remotedialer.provide()?;
-    let built = release()?;
+    let built = measured_programs()?;
     let mut load = program(built.join("tunnel-load"));
     load.arg(built.join("tunnel-peer"));
     if effort == Effort::Quick {

@@ -13,7 +13,7 @@ use peer::Peer;
 const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 #[tokio::test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn documents_are_those_of_a_real_server() -> Result<()> {
     if peers::skip("discovery") {
         return Ok(());

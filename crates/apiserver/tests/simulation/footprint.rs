@@ -15,7 +15,7 @@ fn resident() -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "not a test: the process that the test below measures"]
+#[ignore = "child process: one that the test below measures"]
 async fn instances() {
     // Somebody runs all ignored tests.
     if std::env::var(CHILD).is_err() {

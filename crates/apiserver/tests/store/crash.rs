@@ -22,7 +22,7 @@ fn open(directory: &Path) -> SqliteStore {
 }
 
 #[test]
-#[ignore = "not a test: the process that the test below starts and kills"]
+#[ignore = "child process: one that the test below starts and kills"]
 fn victim() {
     // Somebody runs all ignored tests.
     let Ok(directory) = std::env::var(DIRECTORY) else { return };

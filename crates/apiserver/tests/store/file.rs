@@ -202,7 +202,7 @@ fn a_full_disk_is_said_and_survived() {
 }
 
 #[test]
-#[ignore = "mounts a file system, which takes root"]
+#[ignore = "default"]
 fn a_disk_without_room_is_said_and_survived() {
     let Some(small) = SmallFileSystem::mount() else {
         // Past the harness, which keeps the words of tests that pass.

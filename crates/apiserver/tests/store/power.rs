@@ -24,7 +24,7 @@ const SEED: &str = "STORE_POWER_SEED";
 const IMAGES: u64 = 300;
 
 #[test]
-#[ignore = "not a test: the process that the tests below record"]
+#[ignore = "child process: one that the tests below record"]
 fn victim() {
     // Somebody runs all ignored tests.
     let Ok(root) = std::env::var(work::ROOT) else { return };

@@ -121,7 +121,7 @@ async fn cluster(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd, clusterctl"]
 async fn clusterctl_gets_along() {
     if peers::skip("clusterctl") {
         return;

@@ -15,7 +15,7 @@ const AT_A_TIME: usize = 12;
 
 /// One Kubernetes, one set of controllers, a namespace for each scenario.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn all_scenarios_on_a_real_kubernetes() {
     if peers::skip("capi-scenarios") {
         return;

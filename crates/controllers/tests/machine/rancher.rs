@@ -21,7 +21,7 @@ cat /root/key
 "#;
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: rancher-machine"]
 fn rancher_machine_makes_and_removes_a_server() {
     if peers::machine::skip("rancher-machine") {
         return;

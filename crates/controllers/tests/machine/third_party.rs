@@ -75,7 +75,7 @@ async fn fields(world: &World, kind: &str, place: &str) -> Value {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: third-party-driver, rancher-machine"]
 fn a_driver_by_url_makes_a_server_and_its_next_version_follows() {
     if peers::machine::skip("third-party-driver") {
         return;

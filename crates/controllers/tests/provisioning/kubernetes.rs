@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::world::{World, name};
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn a_cluster_lives_on_a_real_kubernetes() {
     let kubernetes = tokio::task::spawn_blocking(|| peers::Kubernetes::start().unwrap()).await.unwrap();
     let world = World::on_kubernetes(kubernetes).await;

@@ -332,25 +332,25 @@ async fn way(native: Native) {
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: cluster-api, provider-vsphere, provider-aws, provider-azure"]
 fn vsphere() {
     story(|| way(VSPHERE));
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: cluster-api, provider-vsphere, provider-aws, provider-azure"]
 fn vsphere_of_the_contract_before() {
     story(|| way(VSPHERE_BEFORE));
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: cluster-api, provider-vsphere, provider-aws, provider-azure"]
 fn aws() {
     story(|| way(AWS));
 }
 
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: cluster-api, provider-vsphere, provider-aws, provider-azure"]
 fn azure() {
     story(|| way(AZURE));
 }

@@ -62,13 +62,13 @@ const SCENARIOS: &[Named] = &[
 ];
 
 #[tokio::test]
-#[ignore = "takes minutes: cargo xtask test runs it, --quick does not"]
+#[ignore = "default"]
 async fn the_matrix() {
     LocalSet::new().run_until(side_by_side(Product::up().await, true, SCENARIOS.len() * 2)).await;
 }
 
 #[tokio::test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn the_matrix_on_a_real_kubernetes() {
     let whole = std::env::var("HERDSMAN_MATRIX").is_ok_and(|word| word == "whole");
     let product = Product::on_kubernetes().await;

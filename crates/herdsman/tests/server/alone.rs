@@ -214,7 +214,7 @@ async fn each_looks_after_its_own() {
 
 /// On a real Kubernetes the same rules are webhooks, and v1beta1 is served by conversion.
 #[tokio::test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn a_real_kubernetes_asks_the_webhooks() {
     let kubernetes = peers::Kubernetes::start().unwrap();
     let kubeconfig = kubernetes.kubeconfig_path().to_str().unwrap().to_owned();

@@ -263,7 +263,7 @@ fn arguments(management: &Management, at: SocketAddr, service: u16) -> Vec<Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn whoever_speaks_v1beta1_loses_nothing_behind_a_service() {
     let directory = tempfile::tempdir().unwrap();
     let management = Management::start(peers::Kubernetes::options().audit(AUDIT)).await;

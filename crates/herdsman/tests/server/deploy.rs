@@ -27,7 +27,7 @@ fn template(values: &[&str]) -> Result<String, String> {
 }
 
 #[tokio::test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd, helm"]
 async fn a_kubernetes_takes_the_chart() {
     let usual = template(&["serverURL=https://herdsman.example.com"]).unwrap();
     let file = deploy().join("kubernetes/herdsman.yaml");

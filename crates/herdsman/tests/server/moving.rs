@@ -15,7 +15,7 @@ fn carry(from: &Path, to: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn there_and_back_again() {
     let directory = tempfile::tempdir().unwrap();
     let data = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();

@@ -33,7 +33,7 @@ fn replica(kubeconfig: &Path, at: SocketAddr, url: &str, data: &Path) -> Running
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn another_replica_carries_on() {
     let directory = tempfile::tempdir().unwrap();
     let management = Management::start(peers::Kubernetes::options()).await;
@@ -74,7 +74,7 @@ const TAKES_OVER: SignedDuration = SignedDuration::from_secs(15);
 
 /// The leader dies in the middle of an upgrade, without a word. The other one goes on, and no machine is done twice.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn an_upgrade_goes_on_without_its_leader() {
     let directory = tempfile::tempdir().unwrap();
     let management = Management::start(peers::Kubernetes::options()).await;

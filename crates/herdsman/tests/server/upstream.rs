@@ -134,7 +134,7 @@ fn asked(management: &Management) -> [String; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd, capi-manager"]
 async fn upstreams_controllers_do_their_part() {
     let directory = tempfile::tempdir().unwrap();
     let management = Management::start(peers::Kubernetes::options().audit(AUDIT)).await;

@@ -34,7 +34,7 @@ pub(crate) fn server(account: &Path, directory: &Path, more: &[&str]) -> Running
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "peers: kubernetes, etcd"]
 async fn a_cluster_lives_and_dies_by_the_rights_of_the_deployed_account() {
     let directory = tempfile::tempdir().unwrap();
     let management = Management::start(peers::Kubernetes::options().audit(AUDIT)).await;

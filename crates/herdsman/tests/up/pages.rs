@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// The page for newcomers does what it says: its commands, one after the other, in one shell.
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: kubectl"]
 fn the_getting_started_page_works() {
     let page = include_str!("../../../../docs/getting-started.md");
     let blocks: Vec<&str> =
@@ -17,7 +17,7 @@ fn the_getting_started_page_works() {
 
 /// Everything that the command line does works through plain kubectl on the objects.
 #[test]
-#[ignore = "needs cargo xtask peers"]
+#[ignore = "default: kubectl"]
 fn an_hour_with_kubectl() {
     run(
         "herdsman up --data-dir ./herd --listen 127.0.0.1:0",
@@ -62,7 +62,7 @@ test -z "$(k get machines -o name)"
 
 /// Runs a server, and a script that ends with it.
 fn run(server: &str, script: &str) {
-    let kubectl = peers::Peer::Kubernetes.provide().unwrap().path.join("kubectl");
+    let kubectl = peers::Peer::Kubectl.provide().unwrap().path.join("usr/bin/kubectl");
     let directory = tempfile::tempdir().unwrap();
     let script = format!(
         "set -eu\n{server} > up.out 2> up.err & up=$!\ntrap 'kill $up; wait $up' EXIT\n\

@@ -43,7 +43,7 @@ impl Apt {
         ] {
             command.arg("-o").arg(format!("{setting}={}", self.directory.join(name).display()));
         }
-        command.args(["-o", "Dir::Etc::sourceparts=-"]);
+        command.args(["-o", "Dir::Etc::sourceparts=-"]).args(super::RETRIES);
         command
     }
 }

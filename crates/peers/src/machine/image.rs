@@ -119,7 +119,7 @@ pub(crate) fn build(into: &Path) -> Result<(), debian::Error> {
     bootstrap.args(["--mount", "debootstrap", "--variant=minbase"]);
     bootstrap.arg(format!("--include={}", PACKAGES.join(","))).arg(SUITE).arg(&root);
     bootstrap.args(debian::mirror());
-    command::run(&mut bootstrap).map_err(tool)?;
+    command::run_with_retries(&mut bootstrap).map_err(tool)?;
     command::run(Command::new("sh").args(["-ec", FINISH]).current_dir(&root)).map_err(tool)?;
     pack(&root, into)
 }

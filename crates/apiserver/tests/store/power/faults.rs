@@ -34,7 +34,7 @@ fn found(store: &SqliteStore) -> [u64; 2] {
 }
 
 #[test]
-#[ignore = "not a test: the process that the test below gives a failing disk"]
+#[ignore = "child process: one that the test below gives a failing disk"]
 fn victim() {
     // Somebody runs all ignored tests.
     let Ok(root) = std::env::var(ROOT) else { return };

@@ -1,0 +1,8 @@
+//! Writes `deploy/crds` and `deploy/clusterctl` from the API types. `cargo xtask crds` runs it.
+
+mod clusterctl;
+mod crds;
+
+fn main() -> anyhow::Result<()> {
+    crds::write_all()
+}
