@@ -89,7 +89,7 @@ fn scripts() -> Result<Vec<Script>> {
     Ok(script::all("kubectl")?.into_iter().filter(|script| script.name.contains(&only)).collect())
 }
 
-/// Those whose minor versions `KUBECTL_MINORS` lists (`29,34`); all that the machine has without.
+/// Those whose minor versions `KUBECTL_MINORS` lists (`29,34`); without it the oldest, the newest, and two between.
 fn kubectls() -> Result<Vec<Kubectl>> {
     let found = versions::found()?;
     if found.len() < LEAST_VERSIONS {
@@ -97,7 +97,7 @@ fn kubectls() -> Result<Vec<Kubectl>> {
         // Not println: the test harness would swallow it.
         writeln!(std::io::stdout(), "skip kubectl-versions: only {versions:?} are on this machine")?;
     }
-    let Ok(wanted) = std::env::var("KUBECTL_MINORS") else { return Ok(found) };
+    let Ok(wanted) = std::env::var("KUBECTL_MINORS") else { return versions::chosen() };
     let wanted: Vec<&str> = wanted.split(',').collect();
     Ok(found.into_iter().filter(|kubectl| wanted.contains(&kubectl.minor.to_string().as_str())).collect())
 }

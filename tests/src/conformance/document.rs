@@ -43,12 +43,13 @@ cargo test -p suites --test conformance -- --ignored conformance_on_herdsman
 const KUBECTL: &str = "
 ## Real kubectl
 
-Every kubectl from 1.29 on that the machine has (`kubectl.1.NN` beside the one on the path, the real Kubernetes'
-own, Debian's newest) runs the commands in `tests/kubectl` on both servers: the same exit codes, and the same output but for names, times
-and addresses.
+The oldest kubectl from 1.29 on that the machine has (`kubectl.1.NN` beside the one on the path), that of a stable Debian, the
+real Kubernetes' own and Debian's newest run the commands in `tests/kubectl` on both servers: the same exit codes, and the same output but for names, times
+and addresses. What the real one answered to the stable Debian's is recorded in `tests/recorded/kubectl`: `cargo xtask test` compares ours with that,
+`--peers` the record with the real one. `UPDATE_RECORDED=1` writes it.
 
 ```
-cargo test -p suites --test kubectl -- --ignored --nocapture
+cargo test --workspace --test kubectl -- --ignored --nocapture
 ```
 
 `KUBECTL_ONLY=<script>`, `KUBECTL_MINORS=29,34` and `KUBECTL_TARGETS=kubernetes` narrow it down; `KUBECTL_SHOW=1` prints

@@ -57,7 +57,7 @@ pub fn write(scripts: &[Script], transcript: &Transcript) -> Result<()> {
         let answer = |index: usize| {
             let did = transcript.get(&(script.name.clone(), index))?;
             let run = script.commands.get(index)?.run.clone();
-            let output = did.output.lines().map(str::to_owned).collect();
+            let output = did.output.split('\n').map(str::to_owned).collect();
             Some((index + 1, Answer { run, code: did.code, output }))
         };
         let answers: Answers = (0..script.commands.len()).filter_map(answer).collect();

@@ -22,22 +22,38 @@ pub fn recorded() -> Result<Kubectl> {
     provided(Peer::Kubectl, "usr/bin/kubectl")
 }
 
-/// That of a stable Debian, the real Kubernetes' own, the newest of Debian, and those that lie beside the kubectl on the path as
-/// `kubectl.1.NN`; oldest first.
+/// The oldest that this machine has, that of a stable Debian, the real Kubernetes' own, and the newest of Debian; oldest first.
+pub fn chosen() -> Result<Vec<Kubectl>> {
+    let mut chosen = ours()?;
+    chosen.extend(found()?.into_iter().next());
+    Ok(sorted(chosen))
+}
+
+/// All of them: also those that lie beside the kubectl on the path as `kubectl.1.NN`; oldest first.
 pub fn found() -> Result<Vec<Kubectl>> {
-    let mut found = vec![
-        recorded()?,
-        provided(Peer::Kubernetes, "kubectl")?,
-        provided(Peer::NewestKubectl, "usr/bin/kubectl")?,
-    ];
+    let mut found = ours()?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     for directory in std::env::split_paths(&path) {
         let Ok(program) = directory.join("kubectl").canonicalize() else { continue };
         found.extend(program.parent().map(beside).unwrap_or_default());
     }
-    found.sort_by_key(|kubectl| kubectl.minor);
-    found.dedup_by_key(|kubectl| kubectl.minor);
-    Ok(found)
+    Ok(sorted(found))
+}
+
+/// Those that come with the peers.
+fn ours() -> Result<Vec<Kubectl>> {
+    Ok(vec![
+        recorded()?,
+        provided(Peer::Kubernetes, "kubectl")?,
+        provided(Peer::NewestKubectl, "usr/bin/kubectl")?,
+    ])
+}
+
+/// One of each minor version.
+fn sorted(mut all: Vec<Kubectl>) -> Vec<Kubectl> {
+    all.sort_by_key(|kubectl| kubectl.minor);
+    all.dedup_by_key(|kubectl| kubectl.minor);
+    all
 }
 
 fn provided(peer: Peer, program: &str) -> Result<Kubectl> {
