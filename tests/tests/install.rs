@@ -113,6 +113,19 @@ fn it_installs_with_every_shell() {
     }
 }
 
+/// Whoever reads a log of the installation must not be able to register with it.
+#[test]
+#[ignore = "default: busybox, shellcheck"]
+fn a_shell_that_shows_every_step_shows_no_token() {
+    for shell in SHELLS {
+        let Some(machine) = Machine::new(shell) else { return };
+        let server = Server::start();
+        let output = install(&machine, &server).variable("DEBUG", "1").succeed();
+        assert!(output.contains("+ "), "nothing is shown by {shell:?}:\n{output}");
+        assert!(!output.contains("t0ken"), "{shell:?} in\n{output}");
+    }
+}
+
 #[test]
 #[ignore = "default: busybox, shellcheck"]
 fn the_configuration_is_the_agents() {
@@ -176,6 +189,8 @@ fn what_cannot_be_right_is_refused() {
             (machine.run("/install.sh").arguments(&["-s", "https://x", "-t", "t"]), "no role"),
             (machine.run("/install.sh").arguments(&["-s", "https://x", "-w"]), "no token"),
             (machine.run("/install.sh").arguments(&["-t", "t", "-w"]), "no server"),
+            (machine.run("/install.sh").arguments(&["-s", "http://x", "-t", "t", "-w"]), "is not encrypted"),
+            (install(&machine, &server).arguments(&["--token", "a\nX-Cattle-Id: 1"]), "line break"),
             (
                 machine.run("/install.sh").variable("CATTLE_REMOTE_ENABLED", "false"),
                 "neither remote nor local",

@@ -69,7 +69,9 @@ impl Share {
     fn run(mut self, execution: &Execution, mut waiting: Vec<Suite>) -> anyhow::Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         while let Some(suite) = self.next(&mut waiting)? {
-            let outcome = test::run_all(execution, vec![suite])?;
+            let at_most = HARD_LIMIT.saturating_sub(SystemClock.monotonic().since(self.started));
+            let execution = Execution { at_most: Some(at_most), ..execution.clone() };
+            let outcome = test::run_all(&execution, vec![suite])?;
             for outcome in outcome.iter().filter(|outcome| outcome.green) {
                 self.ledger.record(&outcome.suite.key(), &self.commit, outcome.took);
             }

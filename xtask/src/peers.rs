@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_those_there_are() {
         let error = run(&Arguments { names: vec!["kubernets".into()] }).unwrap_err().to_string();
-        assert!(error.starts_with("there is no peer kubernets; there are: kubernetes, "), "{error}");
+        assert!(error.starts_with("there is no peer kubernets; there are: etcd, "), "{error}");
     }
 }

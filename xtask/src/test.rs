@@ -83,8 +83,7 @@ pub(crate) fn run_all(execution: &Execution, suites: Vec<Suite>) -> anyhow::Resu
         let suites: Vec<Suite> = suites.iter().filter(|suite| suite.tier == tier).cloned().collect();
         provide(&peers_of(&suites))?;
         let side_by_side = if tier == Tier::Quick { 2 } else { 1 };
-        let execution =
-            Execution { side_by_side, environment: execution.environment.clone(), times: execution.times };
+        let execution = Execution { side_by_side, ..execution.clone() };
         outcomes.extend(execution.run(suites));
     }
     Ok(outcomes)

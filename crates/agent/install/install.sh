@@ -30,6 +30,8 @@ MAX_UNTRUSTED=24
 # How often a plan that is being applied is looked at before it is taken for dead.
 MAX_APPLY_CHECKS=59
 
+NEWLINE='
+'
 SCRATCH='' PENDING_FILE='' NEW_FILES='' STOPPED=false
 
 info() { printf '[INFO]  %s\n' "$*"; }
@@ -135,8 +137,16 @@ settle_modes() {
     fi
     [ -n "${CATTLE_SERVER}" ] || fatal "no server; pass --server URL or set CATTLE_SERVER"
     [ -n "${CATTLE_TOKEN}" ] || fatal "no token; pass --token TOKEN or set CATTLE_TOKEN"
+    case "${CATTLE_TOKEN}" in
+    *"${NEWLINE}"*) fatal "the token has a line break in it" ;;
+    esac
     case "${CATTLE_SERVER}" in
-    https://* | http://*) ;;
+    https://*) ;;
+    http://*)
+        # Whoever listens on the way would have the token, and could send another agent.
+        [ "${HERDSMAN_INSTALL_ALLOW_HTTP:-}" = true ] ||
+            fatal "the server ${CATTLE_SERVER} is not encrypted; use https://, or set HERDSMAN_INSTALL_ALLOW_HTTP=true"
+        ;;
     *) fatal "the server ${CATTLE_SERVER} is not a URL; it begins with https://" ;;
     esac
     case "${CATTLE_ROLE_CONTROLPLANE} ${CATTLE_ROLE_ETCD} ${CATTLE_ROLE_WORKER} ${CATTLE_ROLE_NONE}" in
@@ -316,7 +326,8 @@ fetch_by_curl() {
     if is_in_no_proxy_network "${url}"; then
         set -- "$@" --noproxy '*'
     fi
-    if [ "${DEBUG}" = 1 ]; then
+    # It would show the headers, the token among them.
+    if [ "${DEBUG}" = 1 ] && [ -z "${headers}" ]; then
         set -- "$@" --verbose
     fi
     code=0
@@ -585,13 +596,12 @@ connection_info_is_valid() {
 }
 
 get_connection_info() {
-    newline='
-'
-    values="${CATTLE_TOKEN}${CATTLE_ID}${CATTLE_NODE_NAME}${CATTLE_ADDRESS}${CATTLE_INTERNAL_ADDRESS}${CATTLE_LABELS}${CATTLE_TAINTS}"
+    values="${CATTLE_ID}${CATTLE_NODE_NAME}${CATTLE_ADDRESS}${CATTLE_INTERNAL_ADDRESS}${CATTLE_LABELS}${CATTLE_TAINTS}"
     case "${values}" in
-    *"${newline}"*) fatal "the token, the name, an address, a label or a taint has a line break in it" ;;
+    *"${NEWLINE}"*) fatal "the name, an address, a label or a taint has a line break in it" ;;
     esac
     headers=${SCRATCH}/headers
+    # A shell that shows every step does not show what it writes here, the token.
     cat >"${headers}" <<EOF
 Authorization: Bearer ${CATTLE_TOKEN}
 X-Cattle-Id: ${CATTLE_ID}
@@ -764,12 +774,13 @@ start_service() {
 
 main() {
     set_defaults
-    [ "${DEBUG}" != 1 ] || set -x
     [ "$(id -u)" -eq 0 ] || fatal "this must be run as root"
     parse_arguments "$@"
     settle_architecture
     settle_roles
     settle_modes
+    # Not before: arguments have the token in them.
+    [ "${DEBUG}" != 1 ] || set -x
     settle_places
     settle_sources
     check_tools

@@ -210,6 +210,8 @@ impl Auth {
         Some(match (target.verb, &self.key) {
             (Verb::Create, Some(key)) if is_token => self.request_token(request, &resource, key).await,
             (Verb::Create, None) if is_token => Err(Status::no_such_resource()),
+            // A right in one namespace is no right to ask about everybody's tokens.
+            (Verb::Create, _) if !target.namespace.is_empty() => Err(Status::no_such_resource()),
             (Verb::Create, _) if target.name.is_empty() => self.review_token(request, resource).await,
             _ => Err(Status::method_not_allowed()),
         })

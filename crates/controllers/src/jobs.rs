@@ -11,6 +11,7 @@ mod context;
 mod decide;
 mod documents;
 mod files;
+mod paths;
 mod process;
 mod state;
 

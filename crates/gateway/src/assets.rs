@@ -57,10 +57,27 @@ pub fn install_script(public: &Public) -> String {
     script::linux(&server, &RKEControlPlaneSpec::default(), "")
 }
 
-/// Whether a name is one of a file in a directory, and of no other place.
-fn is_file_name(name: &str) -> bool {
-    let safe = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    !name.is_empty() && !name.starts_with('.') && name.chars().all(safe)
+/// Files that anybody may download, beside the agents and the CSI proxy for Windows.
+const OFFERED: [&str; 4] =
+    ["system-agent-install.sh", "system-agent-uninstall.sh", "wins-agent-install.ps1", "wins.exe"];
+
+/// Whether a name is one of the files that nodes download. Nothing else in the directories is anybody's business: one of them
+/// is where the server's own program lies.
+fn is_offered(name: &str) -> bool {
+    let is_agent = |architecture: &&str| {
+        let file = binary::file(architecture);
+        name == file || name.strip_suffix(".sha256") == Some(file.as_str())
+    };
+    OFFERED.contains(&name) || ARCHITECTURES.iter().any(is_agent) || is_csi_proxy(name)
+}
+
+/// `csi-proxy-<version>.tar.gz`.
+fn is_csi_proxy(name: &str) -> bool {
+    let version = name.strip_prefix("csi-proxy-").and_then(|rest| rest.strip_suffix(".tar.gz"));
+    version.is_some_and(|version| {
+        let safe = |letter: char| letter.is_ascii_alphanumeric() || "-.+".contains(letter);
+        !version.is_empty() && version.chars().all(safe)
+    })
 }
 
 impl Assets {
@@ -93,7 +110,7 @@ impl Assets {
         if name == "system-agent-uninstall.sh" && self.find(name).is_none() {
             return body::answer(StatusCode::OK, "text/x-shellscript; charset=utf-8", UNINSTALL);
         }
-        if !is_file_name(name) {
+        if !is_offered(name) {
             return missing(name);
         }
         match self.find(name) {
@@ -192,18 +209,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_lead_nowhere_else() {
-        for (name, is) in [
+    fn only_files_for_nodes_are_offered() {
+        for (name, offered) in [
             ("rancher-system-agent-amd64", true),
             ("rancher-system-agent-amd64.sha256", true),
+            ("rancher-system-agent-amd64.key", false),
+            ("rancher-system-agent-..", false),
+            ("system-agent-uninstall.sh", true),
+            ("wins.exe", true),
+            ("csi-proxy-v1.1.3.tar.gz", true),
+            ("csi-proxy-../x.tar.gz", false),
+            ("csi-proxy-.tar.gz", false),
+            ("herdsman", false),
+            ("admin.kubeconfig", false),
+            ("encryption.key", false),
+            ("herdsman.db", false),
             ("..", false),
             ("../x", false),
             ("a/b", false),
-            (".hidden", false),
             ("", false),
-            ("a%2fb", false),
         ] {
-            assert_eq!(is_file_name(name), is, "{name}");
+            assert_eq!(is_offered(name), offered, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn files_beside_the_program_stay_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let assets = Assets::new(vec![directory.path().into()]);
+        for name in ["admin.kubeconfig", "encryption.key", "admin-password", "herdsman.db", "herdsman"] {
+            std::fs::write(directory.path().join(name), "secret").unwrap();
+            assert_eq!(assets.answer(name).await.status(), StatusCode::NOT_FOUND, "{name}");
         }
     }
 

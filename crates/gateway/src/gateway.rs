@@ -260,7 +260,7 @@ impl Gateway {
             },
             Route::RegisterNode | Route::ConfigYaml | Route::ClusterInfo => self.node(&request, from).await,
             Route::Tunnel => self.tunnel(request, from).await,
-            Route::Import(token) => self.import(token, request.headers(), from),
+            Route::Import { token, cluster } => self.import(token, cluster, request.headers(), from),
             Route::Cluster { id, rest } => self.cluster(request, id, rest, from).await,
         }
     }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use api::catalogue::headers::{CATTLE_ID, CATTLE_PREFIX};
-use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use http::header::{
+    AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL,
+    UPGRADE,
+};
 use kubeapi::authn::impersonation::Impersonation;
 use kubeapi::authn::{MASTERS, User};
 
@@ -22,6 +25,9 @@ const HOP: [&str; 8] = [
 
 /// What the names of service accounts begin with.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
+/// How browsers send a token with a websocket, which lets them set no header: as a protocol that they offer.
+const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// What a front proxy says of its user. Nobody says it to us, and we do not hand it on.
 const FRONT_PROXY: &str = "x-remote-";
@@ -96,8 +102,24 @@ pub fn strip_identity(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     headers.remove(COOKIE);
     headers.remove(HOST);
+    strip_bearer_protocols(headers);
     for name in headers.keys().filter(|name| acts_as(name)).cloned().collect::<Vec<_>>() {
         headers.remove(name);
+    }
+}
+
+/// Takes tokens out of the protocols that a websocket's client offers; the others stay.
+fn strip_bearer_protocols(headers: &mut HeaderMap) {
+    let without_tokens = |value: &HeaderValue| {
+        let offered = value.to_str().ok()?.split(',').map(str::trim);
+        let others: Vec<&str> = offered.filter(|one| !one.starts_with(BEARER_PROTOCOL)).collect();
+        HeaderValue::from_str(&others.join(", ")).ok().filter(|value| !value.is_empty())
+    };
+    let kept: Vec<HeaderValue> =
+        headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(without_tokens).collect();
+    headers.remove(SEC_WEBSOCKET_PROTOCOL);
+    for value in kept {
+        headers.append(SEC_WEBSOCKET_PROTOCOL, value);
     }
 }
 

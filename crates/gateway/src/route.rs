@@ -18,7 +18,12 @@ pub enum Route<'a> {
     /// `/v3/connect`, `/v3/connect/register`: a tunnel.
     Tunnel,
     /// `/v3/import/<token>.yaml` or `/v3/import/<token>_<cluster>.yaml`: what makes a cluster dial back.
-    Import(&'a str),
+    Import {
+        /// What opens the cluster's tunnel.
+        token: &'a str,
+        /// The cluster, where the URL names one.
+        cluster: Option<&'a str>,
+    },
     /// `/system-agent-install.sh`.
     InstallScript,
     /// `/wins-agent-install.ps1`.
@@ -51,8 +56,9 @@ pub fn of(path: &str) -> Route<'_> {
         return Route::Asset(name);
     }
     if let Some(token) = path.strip_prefix("/v3/import/").and_then(|name| name.strip_suffix(".yaml")) {
-        // A token has no underscore: what follows one is the cluster, for people who read the URL.
-        return Route::Import(token.split_once('_').map_or(token, |(token, _)| token));
+        // A token has no underscore: what follows one is the cluster.
+        let (token, cluster) = token.split_once('_').map_or((token, None), |(token, id)| (token, Some(id)));
+        return Route::Import { token, cluster };
     }
     match path.strip_suffix('/').unwrap_or(path) {
         "/cacerts" | "/v3/settings/cacerts" => Route::CaCerts,
@@ -97,8 +103,8 @@ mod tests {
             ("/v3/connect/config-yaml", Route::ConfigYaml),
             ("/v3/connect/cluster-info", Route::ClusterInfo),
             ("/v3/connectx", Route::Kubernetes),
-            ("/v3/import/abc.yaml", Route::Import("abc")),
-            ("/v3/import/abc_c-m-x.yaml", Route::Import("abc")),
+            ("/v3/import/abc.yaml", Route::Import { token: "abc", cluster: None }),
+            ("/v3/import/abc_c-m-x.yaml", Route::Import { token: "abc", cluster: Some("c-m-x") }),
             ("/v3/import/abc", Route::Kubernetes),
             ("/system-agent-install.sh", Route::InstallScript),
             ("/wins-agent-install.ps1", Route::WindowsInstallScript),

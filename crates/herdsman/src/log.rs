@@ -1,5 +1,6 @@
 //! Log lines. What controllers say bears the cluster and the machine that it is about.
 
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
@@ -10,7 +11,9 @@ use tracing_subscriber::fmt::MakeWriter;
 /// # Errors
 /// If the file cannot be opened.
 pub(crate) fn start_in(path: &Path) -> std::io::Result<()> {
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    // One that an earlier version made may be readable by others.
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     begin(file, Some(false));
     Ok(())
 }

@@ -111,18 +111,43 @@ impl Dial for Direct {
     }
 }
 
+/// The field of a kubeconfig from a Secret that is not honoured, and what to give instead. Whoever writes the Secret is not the
+/// server's operator: nothing in it opens a file of the server's, runs a program, or leads its connections elsewhere.
+///
+/// All users and clusters count, whether the current context names them or not.
+pub fn forbidden_field(kubeconfig: &Kubeconfig) -> Option<(&'static str, &'static str)> {
+    let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
+    let clusters = kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref());
+    let of_user = |user: &kube::config::AuthInfo| {
+        let fields = [
+            (user.exec.is_some(), ("exec", "give token or client-certificate-data")),
+            (user.auth_provider.is_some(), ("auth-provider", "give token or client-certificate-data")),
+            (user.token_file.is_some(), ("tokenFile", "give token")),
+            (user.client_certificate.is_some(), ("client-certificate", "give client-certificate-data")),
+            (user.client_key.is_some(), ("client-key", "give client-key-data")),
+        ];
+        fields.into_iter().find_map(|(given, field)| given.then_some(field))
+    };
+    let of_cluster = |cluster: &kube::config::Cluster| {
+        let skips = cluster.insecure_skip_tls_verify == Some(true);
+        let path = cluster.certificate_authority.is_some();
+        let fields = [
+            (skips, ("insecure-skip-tls-verify", "give certificate-authority-data")),
+            (path, ("certificate-authority", "give certificate-authority-data")),
+            (cluster.proxy_url.is_some(), ("proxy-url", "give a server that is reached directly")),
+        ];
+        fields.into_iter().find_map(|(given, field)| given.then_some(field))
+    };
+    users.into_iter().find_map(of_user).or_else(|| clusters.into_iter().find_map(of_cluster))
+}
+
 /// The configuration of a kubeconfig, as every [`Dial`] starts from it.
 ///
 /// # Errors
-/// If it is incomplete, or wants a program to be run for its credentials: what a Secret says is not run.
+/// If it is incomplete, or has a [`forbidden_field`].
 pub async fn read(kubeconfig: Kubeconfig) -> Result<kube::Config, DialError> {
-    let runs = |user: &kube::config::NamedAuthInfo| {
-        user.auth_info.as_ref().is_some_and(|auth| auth.exec.is_some() || auth.auth_provider.is_some())
-    };
-    if kubeconfig.auth_infos.iter().any(runs) {
-        return Err(DialError::Kubeconfig(
-            "its user runs a program for credentials; give a certificate or a token".into(),
-        ));
+    if let Some((field, instead)) = forbidden_field(&kubeconfig) {
+        return Err(DialError::Kubeconfig(format!("{field} is not allowed here; {instead}")));
     }
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
@@ -148,3 +173,43 @@ impl ClusterAccess for Nowhere {
 
 /// A way that is shared.
 pub type SharedAccess = Arc<dyn ClusterAccess>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kubeconfig with further fields in its cluster and its user.
+    fn kubeconfig(cluster: &str, user: &str) -> Kubeconfig {
+        let text = format!(
+            r#"{{"current-context": "c", "contexts": [{{"name": "c", "context": {{"cluster": "c", "user": "u"}}}}],
+            "clusters": [{{"name": "c", "cluster": {{"server": "https://192.0.2.1:6443"{cluster}}}}}],
+            "users": [{{"name": "u", "user": {{"token": "t"}}}}, {{"name": "unused", "user": {{"token": "t"{user}}}}}]}}"#
+        );
+        Kubeconfig::from_yaml(&text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn fields_that_reach_beyond_the_secret_are_refused_by_name() {
+        let path = "/etc/hostname";
+        for (cluster, user, field) in [
+            ("", r#", "exec": {"apiVersion": "v1", "command": "id"}"#.to_owned(), "exec"),
+            ("", r#", "auth-provider": {"name": "gcp", "config": {}}"#.to_owned(), "auth-provider"),
+            ("", format!(r#", "tokenFile": "{path}""#), "tokenFile"),
+            ("", format!(r#", "client-certificate": "{path}""#), "client-certificate"),
+            ("", format!(r#", "client-key": "{path}""#), "client-key"),
+            (r#", "insecure-skip-tls-verify": true"#, String::new(), "insecure-skip-tls-verify"),
+            (r#", "certificate-authority": "/etc/hostname""#, String::new(), "certificate-authority"),
+            (r#", "proxy-url": "http://192.0.2.7:3128""#, String::new(), "proxy-url"),
+        ] {
+            let error = read(kubeconfig(cluster, &user)).await.unwrap_err().to_string();
+            assert!(error.contains(&format!("{field} is not allowed here; give ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_secret_itself_is_allowed() {
+        let inline = r#", "insecure-skip-tls-verify": false, "certificate-authority-data": "Y2E=""#;
+        let user = r#", "client-certificate-data": "Y2E=", "client-key-data": "Y2E=""#;
+        assert_eq!(forbidden_field(&kubeconfig(inline, user)), None);
+    }
+}

@@ -111,32 +111,32 @@ pub struct Provided {
 }
 
 impl Peer {
-    /// Every peer, the one that takes longest first.
+    /// Every peer: downloads first, then what most suites need, and last what takes longest and few need.
     pub const ALL: [Peer; 24] = [
-        Peer::Kubernetes,
-        Peer::K3s,
-        Peer::RancherMachine,
-        Peer::SystemAgent,
-        Peer::SystemAgentLegacy,
-        Peer::NodeImage,
-        Peer::CloudImage,
-        Peer::Fleet,
-        Peer::ThirdPartyDriver,
-        Peer::CapiConvert,
-        Peer::Clusterctl,
-        Peer::CapiManager,
-        Peer::Helm,
-        Peer::Registry,
+        Peer::Etcd,
         Peer::Kubectl,
         Peer::NewestKubectl,
-        Peer::Remotedialer,
-        Peer::Shellcheck,
-        Peer::Etcd,
         Peer::Busybox,
+        Peer::Shellcheck,
         Peer::ClusterApi,
         Peer::ProviderVsphere,
         Peer::ProviderAws,
         Peer::ProviderAzure,
+        Peer::Remotedialer,
+        Peer::Kubernetes,
+        Peer::NodeImage,
+        Peer::CapiConvert,
+        Peer::Registry,
+        Peer::Helm,
+        Peer::Clusterctl,
+        Peer::CapiManager,
+        Peer::SystemAgent,
+        Peer::SystemAgentLegacy,
+        Peer::RancherMachine,
+        Peer::ThirdPartyDriver,
+        Peer::CloudImage,
+        Peer::K3s,
+        Peer::Fleet,
     ];
 
     /// Its name.

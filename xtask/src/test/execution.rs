@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
 }
 
 /// What all suites of a run have in common.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Execution {
     /// Suites at a time.
     pub(crate) side_by_side: usize,
@@ -38,6 +38,8 @@ pub(crate) struct Execution {
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
     /// Whether the time of each test is measured.
     pub(crate) times: bool,
+    /// How long a suite may take, if that is less than its own limit.
+    pub(crate) at_most: Option<Duration>,
 }
 
 impl Execution {
@@ -82,7 +84,8 @@ impl Execution {
             // The test harness takes this for a compiler that knows unstable options.
             command.env("RUSTC_BOOTSTRAP", "1");
         }
-        let end = finish(&mut command, &output, suite.limit())
+        let limit = self.at_most.map_or(suite.limit(), |most| most.min(suite.limit()));
+        let end = finish(&mut command, &output, limit)
             .with_context(|| format!("cannot run {}", suite.program.executable.display()))?;
         let mut bytes = Vec::new();
         output.rewind()?;

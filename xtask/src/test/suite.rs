@@ -122,7 +122,7 @@ mod tests {
         let keys: Vec<String> = suites.iter().map(Suite::key).collect();
         assert_eq!(keys, ["default:suites/x", "peers:suites/x"]);
         assert_eq!(suites[1].arguments(), ["--ignored", "--exact", "a::one", "b::two"]);
-        assert_eq!(peers_of(&suites), [Peer::Kubernetes, Peer::Helm, Peer::Etcd]);
+        assert_eq!(peers_of(&suites), [Peer::Etcd, Peer::Kubernetes, Peer::Helm]);
     }
 
     #[test]

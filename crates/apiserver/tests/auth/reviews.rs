@@ -175,6 +175,22 @@ async fn reviews_that_make_no_sense() {
 }
 
 #[tokio::test]
+async fn rights_in_a_namespace_review_no_tokens() {
+    let world = world().await;
+    let everything = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
+    let role = json!({"metadata": {"name": "tenant"}, "rules": everything});
+    world.ok("POST", &format!("{RBAC}/namespaces/default/roles"), role).await;
+    let binding = json!({
+        "metadata": {"name": "tenant"}, "roleRef": {"kind": "Role", "name": "tenant"},
+        "subjects": [{"kind": "User", "name": "ann"}],
+    });
+    world.ok("POST", &format!("{RBAC}/namespaces/default/rolebindings"), binding).await;
+    let url = "/apis/authentication.k8s.io/v1/namespaces/default/tokenreviews";
+    let answer = world.ask(&user("ann", &[]), "POST", url, json!({"spec": {"token": "t"}})).await;
+    assert_eq!(answer.map(|answer| answer.body).unwrap_err().code, 404);
+}
+
+#[tokio::test]
 async fn only_those_with_rights_ask_about_others() {
     let world = world().await;
     let ann = user("ann", &[]);

@@ -13,6 +13,8 @@ use kit::{Cache, Caches, Key, KindId, Object, index};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 
+use super::references;
+
 /// The kinds that gathering looks at, beside those of infrastructure machines.
 pub(crate) mod kinds {
     use super::*;
@@ -240,8 +242,9 @@ impl Lists {
         for object in self.all(&kinds::control_planes()).filter(|one| one.namespace() == namespace) {
             let Ok(control_plane) = object.view::<RKEControlPlane>() else { continue };
             all.insert(control_plane.spec.management_cluster_name.clone());
-            let refers = super::references::of(&control_plane.spec);
-            all.extend(refers.secrets.iter().filter_map(|name| Some(name.split_once(':')?.0.to_owned())));
+            let refers = references::of(&control_plane.spec);
+            let keys = refers.credentials.iter().filter_map(|name| references::credential(namespace, name));
+            all.extend(keys.map(|key| key.namespace));
         }
         all.retain(|name| !name.is_empty());
         all

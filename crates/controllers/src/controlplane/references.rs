@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::catalogue::namespaces::CATTLE_GLOBAL_DATA;
 use api::rke::v1::{FreeMap, RKEControlPlaneSpec};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,10 +16,14 @@ const IN_SECRET: &str = "secret://";
 /// Cluster API's certificate Secrets that users may make before the cluster, by the end of their names.
 const AUTHORITIES: [&str; 4] = ["ca", "etcd", "proxy", "sa"];
 
-/// Names, as the spec spells them: `namespace:name` for other namespaces.
+/// Names, as the spec spells them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct References {
+    /// In the cluster's own namespace.
     pub(crate) secrets: BTreeSet<String>,
+    /// In the cluster's own namespace, or where administrators keep cloud credentials.
+    pub(crate) credentials: BTreeSet<String>,
+    /// In the cluster's own namespace.
     pub(crate) config_maps: BTreeSet<String>,
 }
 
@@ -30,7 +35,7 @@ pub(crate) fn of(spec: &RKEControlPlaneSpec) -> References {
         found.secrets.extend([config.auth_config_secret_name.clone(), config.tls_secret_name.clone()]);
     }
     if let Some(s3) = configuration.etcd.as_ref().and_then(|etcd| etcd.s3.as_ref()) {
-        found.secrets.insert(s3.cloud_credential_name.clone());
+        found.credentials.insert(s3.cloud_credential_name.clone());
     }
     for source in configuration.machine_selector_files.iter().flat_map(|files| &files.file_sources) {
         found.secrets.insert(source.secret.name.clone());
@@ -41,8 +46,9 @@ pub(crate) fn of(spec: &RKEControlPlaneSpec) -> References {
         found.secrets.extend(in_arguments(&selected.config));
     }
     found.secrets.extend(AUTHORITIES.map(|end| format!("{}-{end}", spec.cluster_name)));
-    found.secrets.remove("");
-    found.config_maps.remove("");
+    for names in [&mut found.secrets, &mut found.credentials, &mut found.config_maps] {
+        names.remove("");
+    }
     found
 }
 
@@ -51,12 +57,26 @@ fn in_arguments(arguments: &FreeMap) -> impl Iterator<Item = String> {
     texts.filter_map(|text| text.strip_prefix(IN_SECRET)).map(str::to_owned)
 }
 
-/// Where a name leads.
-pub(crate) fn key(namespace: &str, name: &str) -> Key {
+/// Where a name in a spec leads: nowhere but into the cluster's own namespace. Who may write a Cluster may not read every Secret.
+pub(crate) fn own(namespace: &str, name: &str) -> Option<Key> {
     match name.split_once(':') {
-        Some((other, name)) => Key::new(other, name),
-        None => Key::new(namespace, name),
+        Some((other, name)) => (other == namespace).then(|| Key::new(other, name)),
+        None => Some(Key::new(namespace, name)),
     }
+}
+
+/// Where the name of a cloud credential leads: also to those that administrators keep for all.
+pub(crate) fn credential(namespace: &str, name: &str) -> Option<Key> {
+    match name.split_once(':') {
+        Some((CATTLE_GLOBAL_DATA, name)) => Some(Key::new(CATTLE_GLOBAL_DATA, name)),
+        _ => own(namespace, name),
+    }
+}
+
+/// Where a name in an administrator's setting leads.
+pub(crate) fn anywhere(namespace: &str, name: &str) -> Option<Key> {
+    let (namespace, name) = name.split_once(':').unwrap_or((namespace, name));
+    Some(Key::new(namespace, name))
 }
 
 /// A Secret or ConfigMap as the planner takes it.
@@ -102,22 +122,27 @@ mod tests {
         let secrets: Vec<&str> = found.secrets.iter().map(String::as_str).collect();
         assert_eq!(
             secrets,
-            [
-                "auth",
-                "c-ca",
-                "c-etcd",
-                "c-proxy",
-                "c-sa",
-                "cattle-global-data:s3",
-                "file",
-                "other:cloud",
-                "own",
-                "tls"
-            ]
+            ["auth", "c-ca", "c-etcd", "c-proxy", "c-sa", "file", "other:cloud", "own", "tls"]
         );
         assert_eq!(found.config_maps, BTreeSet::from(["map".to_owned()]));
-        assert_eq!(key("n", "other:cloud"), Key::new("other", "cloud"));
-        assert_eq!(key("n", "own"), Key::new("n", "own"));
+        assert_eq!(found.credentials, BTreeSet::from(["cattle-global-data:s3".to_owned()]));
+    }
+
+    #[test]
+    fn a_name_leads_into_no_other_namespace() {
+        let global = "cattle-global-data:s3";
+        for (name, as_own, as_credential) in [
+            ("s", Some(("n", "s")), Some(("n", "s"))),
+            ("n:s", Some(("n", "s")), Some(("n", "s"))),
+            ("victim:s", None, None),
+            ("cattle-system:tls", None, None),
+            (global, None, Some(("cattle-global-data", "s3"))),
+        ] {
+            let key = |found: Option<(&str, &str)>| found.map(|(namespace, name)| Key::new(namespace, name));
+            assert_eq!(own("n", name), key(as_own), "{name}");
+            assert_eq!(credential("n", name), key(as_credential), "{name}");
+        }
+        assert_eq!(anywhere("n", "cattle-system:auth"), Some(Key::new("cattle-system", "auth")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::context::{Context, job_machine};
 use super::documents::{self, End};
 use super::files::{self, Files};
-use super::{process, state};
+use super::{paths, process, state};
 
 /// Exit code of a program that was killed.
 const KILLED: i32 = 137;
@@ -144,6 +144,9 @@ async fn prepare(context: &Context, job: &Object, files: &Files) -> Result<Prepa
         && *named != driver
     {
         return Err(format!("the Job of a {driver} machine names the driver {named:?}"));
+    }
+    if let Some(path) = paths::outside(&words, &files.mounted(""), &paths::roots()) {
+        return Err(format!("{path} is not a file of the Job: its command reads nothing else on the server"));
     }
     state::load(context, job, &command.globals, files).await?;
     Ok(Prepared { command, driver, environment, words })

@@ -10,6 +10,7 @@ use api::names;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Secret;
 use kit::{Key, Object};
+use provisioning::admission::SecretRef;
 use provisioning::machine::{Certificates, Policy, environment};
 use serde_json::Value;
 
@@ -86,10 +87,10 @@ pub(super) fn environment_of(
     Some(environment(driver, &passed_on, &credential))
 }
 
-/// The Secret that a credential's name means: `namespace:name`, or one beside the machine.
+/// The Secret that a credential's name means: `cattle-global-data:name`, or one beside the machine, and no other.
 pub(super) fn credential_key(namespace: &str, name: &str) -> Key {
-    name.split_once(':')
-        .map_or_else(|| Key::new(namespace, name), |(namespace, name)| Key::new(namespace, name))
+    let named = SecretRef::named(name, namespace);
+    Key::new(&named.namespace, &named.name)
 }
 
 /// Whether a Secret may be a cloud credential.

@@ -76,17 +76,20 @@ impl Gateway {
     pub(super) fn import(
         &self,
         token: &str,
+        named: Option<&str>,
         headers: &http::HeaderMap,
         from: Option<IpAddr>,
     ) -> Response<Body> {
         if let Some(limited) = self.limited(from) {
             return limited;
         }
-        let Ok(cluster) = Clusters(self).cluster(token) else {
+        // A URL that names another cluster than its token is a guess like any other.
+        let known = Clusters(self).cluster(token).ok();
+        let Some(cluster) = known.filter(|known| named.is_none_or(|named| named == known)) else {
             self.failed(from);
             return body::text(
                 StatusCode::NOT_FOUND,
-                "this token imports no cluster: it is unknown, or it registers nodes",
+                "this token imports no cluster: it is unknown, of another cluster than the URL names, or it registers nodes",
             );
         };
         let image = match self.0.downstreams.agent_image(&cluster) {

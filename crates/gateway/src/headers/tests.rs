@@ -31,6 +31,27 @@ fn tokens_are_read() {
 }
 
 #[test]
+fn tokens_among_websocket_protocols_go_no_further() {
+    let token = "base64url.bearer.authorization.k8s.io.c2VjcmV0";
+    for (sent, kept) in [
+        (
+            vec![format!("{token}, v4.channel.k8s.io"), "v5.channel.k8s.io".to_owned()],
+            vec!["v4.channel.k8s.io", "v5.channel.k8s.io"],
+        ),
+        (vec![token.to_owned()], vec![]),
+        (vec!["v4.channel.k8s.io".to_owned(), token.to_owned()], vec!["v4.channel.k8s.io"]),
+    ] {
+        let pairs: Vec<(&str, &str)> =
+            sent.iter().map(|value| ("sec-websocket-protocol", value.as_str())).collect();
+        let mut headers = headers(&pairs);
+        strip_identity(&mut headers);
+        let left: Vec<&str> =
+            headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(left, kept, "{sent:?}");
+    }
+}
+
+#[test]
 fn a_hosts_headers_become_json() {
     let said = headers(&[
         ("X-Cattle-Id", "0123"),

@@ -196,11 +196,15 @@ fn tls(
 }
 
 fn secret<'a>(context: &Context<'a>, name: &str, field: &str) -> Result<&'a Object, Error> {
-    let missing = || {
-        Error::reference(
+    let namespace = &context.cluster.namespace;
+    let missing = || match name.split_once(':') {
+        Some((other, _)) if other != namespace => Error::reference(
             field,
-            format!("Secret {:?} does not exist", format!("{}/{name}", context.cluster.namespace)),
-        )
+            format!(
+                "Secret {name:?} is not in the cluster's namespace; make one in {namespace:?} and name that"
+            ),
+        ),
+        _ => Error::reference(field, format!("Secret {:?} does not exist", format!("{namespace}/{name}"))),
     };
     context.cluster.secrets.get(name).ok_or_else(missing)
 }

@@ -27,20 +27,24 @@ pub(super) fn gather(
 ) -> Cluster {
     let (namespace, spec) = (object.namespace(), &control_plane.spec);
     let settings = settings(ground.known);
-    let mut refers = references::of(spec);
-    refers
-        .secrets
-        .extend(Some(settings.system_default_registry_auth.clone()).filter(|name| !name.is_empty()));
-    let mut found = |kind: &'static str, names: BTreeSet<String>| -> BTreeMap<String, planner::Object> {
+    let refers = references::of(spec);
+    let of_settings = Some(settings.system_default_registry_auth.clone()).filter(|name| !name.is_empty());
+    let mut found = |kind: &'static str,
+                     names: BTreeSet<String>,
+                     lead: fn(&str, &str) -> Option<Key>|
+     -> BTreeMap<String, planner::Object> {
         let id = if kind == "Secret" { kinds::secrets() } else { kinds::config_maps() };
         let look = |name: String| {
-            let key = references::key(namespace, &name);
+            let key = lead(namespace, &name)?;
             watched.insert((kind, key.clone()));
             Some((name, references::object(&*ground.known.get(&id, &key)?)))
         };
         names.into_iter().filter_map(look).collect()
     };
-    let (secrets, config_maps) = (found("Secret", refers.secrets), found("ConfigMap", refers.config_maps));
+    let mut secrets = found("Secret", refers.secrets, references::own);
+    secrets.extend(found("Secret", refers.credentials, references::credential));
+    secrets.extend(found("Secret", of_settings.into_iter().collect(), references::anywhere));
+    let config_maps = found("ConfigMap", refers.config_maps, references::own);
     Cluster {
         namespace: namespace.into(),
         name: object.name().into(),

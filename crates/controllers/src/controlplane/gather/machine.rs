@@ -144,11 +144,14 @@ fn addresses(list: &Value) -> Vec<Address> {
     all.map(|one| Address { kind: text(one, "type"), address: text(one, "address") }).collect()
 }
 
+/// The most that is unpacked of what rancher-machine saved. Whoever may write the Secret must not make it fill the memory.
+const MOST_UNPACKED: u64 = 8 << 20;
+
 /// The addresses that rancher-machine saved: `config.json` in its directory, as tar and gzip.
 fn saved(secret: &Object) -> Option<DriverAddresses> {
     let data = decoded(&secret.document()["data"]);
     let archive = data.get(keys::EXTRACTED_CONFIG).filter(|bytes| !bytes.is_empty())?;
-    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(archive.as_slice()));
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(archive.as_slice()).take(MOST_UNPACKED));
     for entry in archive.entries().ok()? {
         let Ok(mut entry) = entry else { continue };
         if entry.path().ok()?.file_name().is_none_or(|name| name != "config.json") {
