@@ -26,17 +26,29 @@ const HARD_LIMIT: Duration = Duration::from_secs(80 * 60);
 /// How often it is looked whether a peer has come.
 const POLL: Duration = Duration::from_secs(2);
 
-pub(crate) fn run() -> anyhow::Result<()> {
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Only the dear suites, those first that were left out longest.
+    #[arg(long)]
+    share_only: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let started = SystemClock.monotonic();
     let background = Background::start()?;
-    phase("lint", crate::lint::run)?;
+    if !arguments.share_only {
+        phase("lint", crate::lint::run)?;
+    }
     let built = phase("build", Built::build)?;
     let suites = test::all(&built)?;
     let execution = Execution { environment: environment(&built), ..Execution::default() };
     let (cheap, dear): (Vec<Suite>, Vec<Suite>) =
         suites.into_iter().partition(|suite| [Tier::Quick, Tier::Default].contains(&suite.tier));
-    let mut outcomes = phase("test", || test::run_all(&execution, cheap))?;
-    phase("documentation", test::documentation)?;
+    let mut outcomes = Vec::new();
+    if !arguments.share_only {
+        outcomes = phase("test", || test::run_all(&execution, cheap))?;
+        phase("documentation", test::documentation)?;
+    }
     let share = phase("share", || Share::new(started, background)?.run(&execution, dear))?;
     outcomes.extend(share);
     test::close(&outcomes)

@@ -17,7 +17,7 @@ enum Task {
     /// Run the tests: all that this machine can run.
     Test(test::Arguments),
     /// Run what CI runs: lint, tests, then dear suites as far as an hour goes.
-    Ci,
+    Ci(ci::Arguments),
     /// Check format, lints, documentation, dependencies and generated files.
     Lint,
     /// Get the real programs that tests run against.
@@ -40,7 +40,7 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.task {
             Task::Test(arguments) => test::run(&arguments),
-            Task::Ci => ci::run(),
+            Task::Ci(arguments) => ci::run(&arguments),
             Task::Lint => lint::run(),
             Task::Peers(arguments) => peers::run(&arguments),
             Task::Crds => crds::run(),

@@ -20,25 +20,34 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.names.is_empty() {
-        return provide(&Peer::ALL);
+        return provide(&Peer::ALL, Named::All);
     }
     let named = |name: &String| {
         Peer::by_name(name).with_context(|| format!("there is no peer {name}; there are: {}", names()))
     };
-    provide(&arguments.names.iter().map(named).collect::<anyhow::Result<Vec<_>>>()?)
+    provide(&arguments.names.iter().map(named).collect::<anyhow::Result<Vec<_>>>()?, Named::All)
 }
 
 fn names() -> String {
     Peer::ALL.map(Peer::name).join(", ")
 }
 
-/// Gets those of the peers that this machine can have and prints where each is.
-pub(crate) fn provide(peers: &[Peer]) -> anyhow::Result<()> {
+/// Which peers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// All of them.
+    All,
+    /// Those that were not there yet.
+    New,
+}
+
+/// Gets those of the peers that this machine can have and prints where they are.
+pub(crate) fn provide(peers: &[Peer], named: Named) -> anyhow::Result<()> {
     let waiting = Mutex::new(VecDeque::from(peers.to_vec()));
     let next = || waiting.lock().ok().and_then(|mut waiting| waiting.pop_front());
     let work = || {
         while let Some(peer) = next() {
-            provide_one(peer)?;
+            provide_one(peer, named)?;
         }
         Ok(())
     };
@@ -50,7 +59,7 @@ pub(crate) fn provide(peers: &[Peer]) -> anyhow::Result<()> {
     })
 }
 
-fn provide_one(peer: Peer) -> anyhow::Result<()> {
+fn provide_one(peer: Peer, named: Named) -> anyhow::Result<()> {
     if let Err(reason) = peer.available() {
         println!("skip {}: {reason}", peer.name());
         if on_ci() {
@@ -59,13 +68,10 @@ fn provide_one(peer: Peer) -> anyhow::Result<()> {
         return Ok(());
     }
     let provided = peer.provide().with_context(|| format!("peer {}", peer.name()))?;
-    println!(
-        "peer {} {} {} ({})",
-        peer.name(),
-        provided.version,
-        provided.path.display(),
-        took(provided.took)
-    );
+    if named == Named::All || provided.took.is_some() {
+        let (version, path) = (&provided.version, provided.path.display());
+        println!("peer {} {version} {path} ({})", peer.name(), took(provided.took));
+    }
     Ok(())
 }
 

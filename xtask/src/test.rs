@@ -9,7 +9,7 @@ mod tier;
 use anyhow::{bail, ensure};
 use peers::availability::on_ci;
 
-use crate::peers::provide;
+use crate::peers::{Named, provide};
 use crate::run::cargo;
 
 pub(crate) use execution::{Execution, Outcome};
@@ -81,7 +81,7 @@ pub(crate) fn run_all(execution: &Execution, suites: Vec<Suite>) -> anyhow::Resu
     let mut outcomes = Vec::new();
     for tier in Tier::ALL {
         let suites: Vec<Suite> = suites.iter().filter(|suite| suite.tier == tier).cloned().collect();
-        provide(&peers_of(&suites))?;
+        provide(&peers_of(&suites), Named::New)?;
         let side_by_side = if tier == Tier::Quick { 2 } else { 1 };
         let execution = Execution { side_by_side, ..execution.clone() };
         outcomes.extend(execution.run(suites));
