@@ -137,16 +137,12 @@ settle_modes() {
     fi
     [ -n "${CATTLE_SERVER}" ] || fatal "no server; pass --server URL or set CATTLE_SERVER"
     [ -n "${CATTLE_TOKEN}" ] || fatal "no token; pass --token TOKEN or set CATTLE_TOKEN"
-    case "${CATTLE_TOKEN}" in
-    *"${NEWLINE}"*) fatal "the token has a line break in it" ;;
-    esac
+    case "${CATTLE_TOKEN}" in *"${NEWLINE}"*) fatal "the token has a line break in it" ;; esac
     case "${CATTLE_SERVER}" in
     https://*) ;;
-    http://*)
-        # Whoever listens on the way would have the token, and could send another agent.
-        [ "${HERDSMAN_INSTALL_ALLOW_HTTP:-}" = true ] ||
-            fatal "the server ${CATTLE_SERVER} is not encrypted; use https://, or set HERDSMAN_INSTALL_ALLOW_HTTP=true"
-        ;;
+    # Whoever listens on the way would have the token, and could send another agent.
+    http://*) [ "${HERDSMAN_INSTALL_ALLOW_HTTP:-}" = true ] ||
+        fatal "the server ${CATTLE_SERVER} is not encrypted; use https://, or set HERDSMAN_INSTALL_ALLOW_HTTP=true" ;;
     *) fatal "the server ${CATTLE_SERVER} is not a URL; it begins with https://" ;;
     esac
     case "${CATTLE_ROLE_CONTROLPLANE} ${CATTLE_ROLE_ETCD} ${CATTLE_ROLE_WORKER} ${CATTLE_ROLE_NONE}" in
@@ -314,22 +310,16 @@ fetch_by_curl() {
         sed 's/\\/\\\\/g; s/"/\\"/g; s/^/header = "/; s/$/"/' "${headers}" >"${config}"
     else
         set -- "$@" --location --max-redirs 10
-        case "${url}" in
-        https://*) set -- "$@" --proto-redir =https ;;
-        esac
+        case "${url}" in https://*) set -- "$@" --proto-redir =https ;; esac
     fi
     case "${trust}" in
     none) set -- "$@" --insecure ;;
     ca) set -- "$@" --cacert "${SCRATCH}/ca.pem" ;;
     both) set -- "$@" --cacert "${SCRATCH}/bundle.pem" ;;
     esac
-    if is_in_no_proxy_network "${url}"; then
-        set -- "$@" --noproxy '*'
-    fi
+    if is_in_no_proxy_network "${url}"; then set -- "$@" --noproxy '*'; fi
     # It would show the headers, the token among them.
-    if [ "${DEBUG}" = 1 ] && [ -z "${headers}" ]; then
-        set -- "$@" --verbose
-    fi
+    if [ "${DEBUG}" = 1 ] && [ -z "${headers}" ]; then set -- "$@" --verbose; fi
     code=0
     STATUS=$(curl "$@" --dump-header "${SCRATCH}/head" --write-out '%{http_code}' --output "${file}" "${url}") || code=$?
     case "${code}" in
@@ -597,9 +587,7 @@ connection_info_is_valid() {
 
 get_connection_info() {
     values="${CATTLE_ID}${CATTLE_NODE_NAME}${CATTLE_ADDRESS}${CATTLE_INTERNAL_ADDRESS}${CATTLE_LABELS}${CATTLE_TAINTS}"
-    case "${values}" in
-    *"${NEWLINE}"*) fatal "the name, an address, a label or a taint has a line break in it" ;;
-    esac
+    case "${values}" in *"${NEWLINE}"*) fatal "the name, an address, a label or a taint has a line break in it" ;; esac
     headers=${SCRATCH}/headers
     # A shell that shows every step does not show what it writes here, the token.
     cat >"${headers}" <<EOF
