@@ -75,6 +75,7 @@ impl Share {
         let commit = peers::command::run(program("git").args(["rev-parse", "--short", "HEAD"]))?;
         let mut ledger = Ledger::load()?;
         ledger.begin_run();
+        ledger.save()?;
         Ok(Share { started, background, ledger, commit: commit.trim().to_owned() })
     }
 
@@ -88,8 +89,9 @@ impl Share {
                 self.ledger.record(&outcome.suite.key(), &self.commit, outcome.took);
             }
             outcomes.extend(outcome);
+            // After each: a run may be cut off.
+            self.ledger.save()?;
         }
-        self.ledger.save()?;
         for suite in &waiting {
             println!("left out: {}, {}", suite.key(), self.ledger.describe(&suite.key()));
         }
