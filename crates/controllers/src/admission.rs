@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 use ::provisioning::admission::Operation;
 use api::Kind as _;
-use api::capi::v1beta2::MachineDeployment;
 use api::machine::CONFIG_GROUP;
 use api::management::v3::NodeDriver;
 use api::provisioning::v1::Cluster;
@@ -68,7 +67,6 @@ pub struct Write<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Concern {
     Cluster,
-    Scale,
     Secret,
     MachineConfig,
     NodeDriver,
@@ -78,7 +76,6 @@ impl Concern {
     fn of(group: &str, kind: &str, subresource: &str) -> Option<Self> {
         match (group, kind, subresource) {
             (Cluster::GROUP, Cluster::KIND, "") => Some(Concern::Cluster),
-            (MachineDeployment::GROUP, MachineDeployment::KIND, "scale") => Some(Concern::Scale),
             ("", "Secret", "") => Some(Concern::Secret),
             (CONFIG_GROUP, _, "") => Some(Concern::MachineConfig),
             (NodeDriver::GROUP, NodeDriver::KIND, "") => Some(Concern::NodeDriver),
@@ -103,6 +100,8 @@ pub struct Door {
     releases: Arc<Releases>,
     /// The versions that the release data tells of, if it is from a file.
     versions: Option<BTreeSet<String>>,
+    /// Whether reviews may be made up: then answers tell nothing of other objects.
+    anybody_asks: bool,
 }
 
 impl std::fmt::Debug for Door {
@@ -114,7 +113,7 @@ impl std::fmt::Debug for Door {
 impl Door {
     /// A door that knows which arguments distributions take.
     pub fn new(releases: Arc<Releases>) -> Self {
-        Door { client: OnceLock::new(), versions: releases.versions(), releases }
+        Door { client: OnceLock::new(), versions: releases.versions(), releases, anybody_asks: false }
     }
 
     /// The same, looking things up by this client.
@@ -122,6 +121,11 @@ impl Door {
         let door = Door::new(releases);
         door.open(client);
         door
+    }
+
+    /// The same where anybody may ask, in anybody's name: it judges as well, and tells nothing of what it looked up.
+    pub fn for_anybody(client: Client, releases: Arc<Releases>) -> Self {
+        Door { anybody_asks: true, ..Door::opened(client, releases) }
     }
 
     /// Gives a new door the client by which it looks things up: the embedded server has one only once it runs. Until
@@ -149,14 +153,13 @@ impl Door {
         Ok(Vec::new())
     }
 
-    /// Judges a write, and does what has to be done beside it. A deletion has no object.
+    /// Judges a write. Nothing is written: who reaches the webhooks gains nothing by them. A deletion has no object.
     ///
     /// # Errors
     /// The refusal.
     pub async fn judge(&self, write: Write<'_>, object: Option<&Value>) -> Answer {
         match (write.concern(), object) {
             (Some(Concern::Cluster), object) => clusters::judge(self, write, object).await,
-            (Some(Concern::Scale), Some(scale)) => others::scale(self, write, scale).await,
             (Some(Concern::Secret), Some(secret)) => others::secret(write, secret),
             (Some(Concern::MachineConfig), Some(config)) => others::creator(write, config),
             (Some(Concern::NodeDriver), object) => others::driver(self, write, object).await,

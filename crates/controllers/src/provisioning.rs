@@ -17,6 +17,7 @@ use api::catalogue::annotations;
 use api::names;
 use kit::runner::Controller;
 use kit::{Ended, Key, Object, Turn};
+use provisioning::admission::POD_SECURITY_SET;
 use provisioning::graph::Hold;
 use provisioning::graph::applied::CLUSTER_SET;
 use provisioning::management;
@@ -82,7 +83,9 @@ impl Controller for Clusters {
         let local = (key.namespace.as_str(), key.name.as_str()) == LOCAL;
         let Some(object) = context.known.clusters.get(key).filter(|_| !local) else {
             context.told.forget(key);
-            [CLUSTER_SET, management::SET].into_iter().for_each(|set| context.settled.forget(set, key));
+            [CLUSTER_SET, POD_SECURITY_SET, management::SET]
+                .into_iter()
+                .for_each(|set| context.settled.forget(set, key));
             return Ok(Ended::Gone);
         };
         // Whoever moves it to another server must find nothing changed, and nothing made anew.
@@ -116,7 +119,7 @@ impl Clusters {
         }
         act::management(context, turn, &seen).await?;
         let rendered = match prepared {
-            Ok(_) => act::render(context, turn, &seen).await,
+            Ok(_) => self.render(turn, &seen).await,
             Err(failure) => Err(failure),
         };
         let diagnosis = diagnosis::of(context, &seen).await;
@@ -126,6 +129,12 @@ impl Clusters {
             return Err(error);
         }
         Ok(diagnosis?.again.map_or(Ended::Well, Ended::Again))
+    }
+
+    /// Makes what the cluster's nodes take files from, then everything else.
+    async fn render(&self, turn: &Turn, seen: &Seen) -> Result<(), Failure> {
+        act::pod_security(&self.0, turn, seen).await?;
+        act::render(&self.0, turn, seen).await
     }
 
     /// Says how the cluster stands: on itself, on its management half, and by events.

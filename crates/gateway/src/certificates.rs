@@ -12,14 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use clock::{Clock, Entropy};
 use jiff::Timestamp;
-use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{WantsServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::time_provider::TimeProvider;
 use rustls::version::{TLS12, TLS13};
+use rustls::{ConfigBuilder, RootCertStore, ServerConfig, WantsVerifier};
 
 pub use authority::{Authorities, Authority};
 
@@ -177,13 +178,30 @@ impl Certificates {
     /// # Errors
     /// If there is no TLS.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, Error> {
+        Ok(self.finished(self.builder()?.with_no_client_auth()))
+    }
+
+    /// The same for clients who may show a certificate of these authorities, or none.
+    ///
+    /// # Errors
+    /// If there is no TLS, or no authority.
+    pub fn server_config_for(&self, clients: RootCertStore) -> Result<Arc<ServerConfig>, Error> {
+        let verifier = WebPkiClientVerifier::builder_with_provider(clients.into(), self.0.provider.clone());
+        let none = |_| Error::Certificates("the authority of the clients");
+        let verifier = verifier.allow_unauthenticated().build().map_err(none)?;
+        Ok(self.finished(self.builder()?.with_client_cert_verifier(verifier)))
+    }
+
+    fn builder(&self) -> Result<ConfigBuilder<ServerConfig, WantsVerifier>, Error> {
         let time = Arc::new(Time(self.0.clock.clone()));
-        let builder = ServerConfig::builder_with_details(self.0.provider.clone(), time)
-            .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(Error::Tls)?;
-        let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
+        let builder = ServerConfig::builder_with_details(self.0.provider.clone(), time);
+        builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(Error::Tls)
+    }
+
+    fn finished(&self, builder: ConfigBuilder<ServerConfig, WantsServerCert>) -> Arc<ServerConfig> {
+        let mut config = builder.with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        Arc::new(config)
     }
 
     /// Issues the next one if it is time.

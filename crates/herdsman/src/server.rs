@@ -29,7 +29,7 @@ use crate::embedded::{NAMESPACES, Stop, advertised};
 use crate::leases::{CORE_LEASE, LEASE};
 use crate::product::{CORE_NAMESPACE, VERSION, config_kinds};
 use crate::serving::{self, public_url};
-use crate::webhooks::{About, Endpoint, Webhooks};
+use crate::webhooks::{self, About, Endpoint, Webhooks};
 use crate::work::{self, Group};
 use crate::{authority, crds, simulated};
 use peers::Peers;
@@ -166,21 +166,15 @@ impl Server {
         let authorities = shared.map(|shared| shared.authorities);
         let webhooks = match (webhook_listener, &authorities) {
             (Some(listener), Some(authorities)) => {
+                let clients = setup.webhook_clients.clone();
                 let endpoint = match &setup.webhook_url {
                     Some(endpoint) => endpoint.clone(),
                     None => Endpoint::parse(&format!("https://{}", listener.local_addr()?))?,
                 };
                 let certificates = serving::issued(authorities.clone(), endpoint.names(), &clock)?;
-                Some(Webhooks {
-                    client: client.clone(),
-                    caches,
-                    listener,
-                    certificates,
-                    vouched_for_anew: Notify::new(),
-                    endpoint,
-                    releases: setup.serving.releases.clone(),
-                    about: About { core: runs_core, ours: front.is_some() },
-                })
+                let about = About { core: runs_core, ours: front.is_some() };
+                let asked = webhooks::Setup { client: client.clone(), caches, certificates, endpoint, about };
+                Some(Webhooks::start(asked, listener, setup.serving.releases.clone(), clients)?)
             }
             _ => None,
         };
@@ -225,7 +219,7 @@ impl Server {
 
     async fn answer_webhooks(&self) -> anyhow::Result<End> {
         if let Some(webhooks) = &self.webhooks {
-            webhooks.serve().await?;
+            webhooks.learn().await;
         }
         std::future::pending().await
     }
@@ -243,8 +237,7 @@ impl Server {
     /// Other authorities vouch for us. What they issue is shown first; then everybody learns of it.
     fn succeed(&self, authorities: &Authorities) -> anyhow::Result<()> {
         if let Some(webhooks) = &self.webhooks {
-            webhooks.certificates.replace_authorities(authorities.clone())?;
-            webhooks.vouched_for_anew.notify_one();
+            webhooks.replace_authorities(authorities.clone())?;
         }
         // A certificate that somebody brought is not ours to change.
         if let Some(Front { assembly, certificates, .. }) = &self.front
@@ -329,7 +322,7 @@ impl Server {
             return assembly.run_core().await;
         }
         let caches = match &self.webhooks {
-            Some(webhooks) => webhooks.caches.clone(),
+            Some(webhooks) => webhooks.caches(),
             None => Caches::within(self.client.clone(), capi::entries, self.setup.only_namespace.clone()),
         };
         let clusters = ClusterCache::new(self.client.clone(), Arc::new(Direct), self.clock.clone());

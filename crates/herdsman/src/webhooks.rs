@@ -1,33 +1,29 @@
 //! Admission of Cluster API's kinds and of ours, and conversion of the former, on a Kubernetes that is there already: a TLS
 //! listener, and what makes the API server ask it.
 
+mod answers;
 mod endpoint;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::gateway::Certificates;
+use ::gateway::{Authorities, Certificates};
 use anyhow::Context as _;
 use capi::Definitions;
 use capi::review::{self, Asked};
 use controllers::admission::Door;
 use controllers::admission::review::{self as ours, Hook};
 use controllers::controlplane::Releases;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use kit::Caches;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use rustls::RootCertStore;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
-use tokio_rustls::TlsAcceptor;
+use tokio::task::JoinHandle;
 
+use answers::Answers;
 use endpoint::Asks;
 pub(crate) use endpoint::Endpoint;
 
@@ -39,24 +35,30 @@ const OUR_NAME: &str = "herdsman";
 const TELL_AGAIN: Duration = Duration::from_secs(600);
 /// How long after a failure it is tried again.
 const RETRY: Duration = Duration::from_secs(5);
-/// The most that is read of a review.
-const LARGEST: usize = 16 << 20;
+/// How long reviews have to be answered when no more are taken.
+const DRAIN: Duration = Duration::from_secs(5);
 /// The version that rules are written for.
 const VERSION: &str = "v1beta2";
 
-/// Where webhooks are served, and where the API server reaches them.
-pub(crate) struct Webhooks {
+/// What webhooks are served with.
+pub(crate) struct Setup {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
-    pub(crate) listener: TcpListener,
     /// What is shown there. It renews itself.
     pub(crate) certificates: Certificates,
-    /// Tells that others vouch for it: the API server has to know.
-    pub(crate) vouched_for_anew: Notify,
+    /// Where the API server reaches them.
     pub(crate) endpoint: Endpoint,
-    pub(crate) releases: Arc<Releases>,
     /// Which kinds the API server is told to ask us about. Whatever it asks is answered.
     pub(crate) about: About,
+}
+
+/// Webhooks that are served, until this is dropped.
+pub(crate) struct Webhooks {
+    setup: Setup,
+    /// Tells that another authority has issued the certificate: the API server has to know.
+    certificate_changed: Notify,
+    definitions: watch::Sender<Option<Arc<Definitions>>>,
+    serving: JoinHandle<()>,
 }
 
 /// Whose kinds are our business.
@@ -77,16 +79,49 @@ struct Configuration {
 }
 
 impl Webhooks {
-    /// Answers until the future is dropped or nothing can be served any more. Every process of ours does.
-    pub(crate) async fn serve(&self) -> anyhow::Result<()> {
-        let (known, definitions) = watch::channel(None);
-        let door = Arc::new(Door::opened(self.client.clone(), self.releases.clone()));
-        let answers = Answers { definitions, door };
-        let learn = async {
-            known.send_replace(Some(Arc::new(Definitions::of(&self.caches).await)));
+    /// Answers from now on. Every process of ours does. With `clients`, only who shows a certificate of these authorities is answered;
+    /// without, anybody who reaches the port is, and learns nothing by it.
+    ///
+    /// # Errors
+    /// If there is nothing to show.
+    pub(crate) fn start(
+        setup: Setup,
+        listener: TcpListener,
+        releases: Arc<Releases>,
+        clients: Option<RootCertStore>,
+    ) -> anyhow::Result<Self> {
+        let (definitions, known) = watch::channel(None);
+        let door = match &clients {
+            Some(_) => Door::opened(setup.client.clone(), releases),
+            None => Door::for_anybody(setup.client.clone(), releases),
         };
-        let acceptor = TlsAcceptor::from(self.certificates.server_config()?);
-        tokio::join!(learn, serve(&self.listener, acceptor, &answers)).1
+        let answers = Answers::new(known, door, clients.is_some());
+        let tls = match clients {
+            Some(clients) => setup.certificates.server_config_for(clients)?,
+            None => setup.certificates.server_config()?,
+        };
+        let serving = tokio::spawn(apiserver::http::listen(answers, listener, Some(tls), DRAIN));
+        Ok(Webhooks { setup, certificate_changed: Notify::new(), definitions, serving })
+    }
+
+    /// The caches that reviews are answered from.
+    pub(crate) fn caches(&self) -> Caches {
+        self.setup.caches.clone()
+    }
+
+    /// Reads the CRDs, without which nothing is converted.
+    pub(crate) async fn learn(&self) {
+        self.definitions.send_replace(Some(Arc::new(Definitions::of(&self.setup.caches).await)));
+    }
+
+    /// Other authorities issue what is shown from now on.
+    ///
+    /// # Errors
+    /// If nothing can be issued; then the last one stays.
+    pub(crate) fn replace_authorities(&self, authorities: Authorities) -> anyhow::Result<()> {
+        self.setup.certificates.replace_authorities(authorities)?;
+        self.certificate_changed.notify_one();
+        Ok(())
     }
 
     /// Has the API server ask, until the future is dropped. One process does; the definitions have to be there.
@@ -94,7 +129,7 @@ impl Webhooks {
         loop {
             let pause = match self.install().await {
                 Ok(()) => {
-                    let at = self.endpoint.to_string();
+                    let at = self.setup.endpoint.to_string();
                     tracing::info!(at, "the API server asks us about clusters and Cluster API's kinds");
                     TELL_AGAIN
                 }
@@ -105,17 +140,18 @@ impl Webhooks {
             };
             tokio::select! {
                 biased;
-                () = self.vouched_for_anew.notified() => {}
+                () = self.certificate_changed.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
     async fn install(&self) -> anyhow::Result<()> {
-        let asks = Asks { endpoint: &self.endpoint, authority: &self.certificates.trusted() };
-        for Configuration { kind, plural, name, webhooks } in configurations(self.about, asks) {
+        let Setup { client, endpoint, certificates, about, .. } = &self.setup;
+        let asks = Asks { endpoint, authority: &certificates.trusted() };
+        for Configuration { kind, plural, name, webhooks } in configurations(*about, asks) {
             let registration = resource("admissionregistration.k8s.io", kind, plural);
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &registration);
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &registration);
             let document = json!({
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
                 "webhooks": webhooks
@@ -124,12 +160,12 @@ impl Webhooks {
             let applied = api.patch(name, &options, &Patch::Apply(document)).await;
             applied.with_context(|| format!("cannot install the {kind} {name}"))?;
         }
-        if !self.about.core {
+        if !about.core {
             return Ok(());
         }
         let definitions =
             resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &definitions);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
         for name in converted() {
             let patch =
                 json!({"spec": {"conversion": {"webhook": {"clientConfig": asks.instead("/convert")}}}});
@@ -137,6 +173,12 @@ impl Webhooks {
             patched.with_context(|| format!("cannot have {name} converted"))?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Webhooks {
+    fn drop(&mut self) {
+        self.serving.abort();
     }
 }
 
@@ -217,7 +259,7 @@ fn our_webhooks(asked: Asked, asks: Asks<'_>) -> Vec<Value> {
                 "apiGroups": [hook.group], "apiVersions": [hook.version], "operations": operations,
                 "resources": [hook.resource]
             }],
-            "admissionReviewVersions": ["v1"], "sideEffects": "NoneOnDryRun",
+            "admissionReviewVersions": ["v1"], "sideEffects": "None",
             "failurePolicy": if hook.optional { "Ignore" } else { "Fail" },
             "matchPolicy": "Equivalent", "timeoutSeconds": 10
         });
@@ -227,79 +269,6 @@ fn our_webhooks(asked: Asked, asks: Asks<'_>) -> Vec<Value> {
         webhook
     };
     ours::HOOKS.iter().filter(|hook| asked == Asked::Validate || hook.fills_in).map(webhook).collect()
-}
-
-/// What answers reviews.
-#[derive(Clone)]
-struct Answers {
-    /// Not there until the CRDs have been read once.
-    definitions: watch::Receiver<Option<Arc<Definitions>>>,
-    door: Arc<Door>,
-}
-
-impl Answers {
-    /// What is known of CRDs: whoever asks at the very start waits for it.
-    async fn definitions(&self) -> Option<Arc<Definitions>> {
-        let mut definitions = self.definitions.clone();
-        definitions.wait_for(Option::is_some).await.ok()?.clone()
-    }
-}
-
-async fn serve(listener: &TcpListener, acceptor: TlsAcceptor, answers: &Answers) -> anyhow::Result<()> {
-    loop {
-        let (stream, _) = listener.accept().await.context("webhooks cannot be served any more")?;
-        let (acceptor, answers) = (acceptor.clone(), answers.clone());
-        tokio::spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
-            let answer = service_fn(move |request| answer(request, answers.clone()));
-            let served =
-                Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await;
-            if let Err(error) = served {
-                tracing::debug!(error, "a webhook's connection broke");
-            }
-        });
-    }
-}
-
-async fn answer(request: Request<Incoming>, answers: Answers) -> Result<Response<Full<Bytes>>, Infallible> {
-    let path = request.uri().path().to_owned();
-    let ready = answers.definitions.borrow().is_some();
-    match (path.as_str(), ready) {
-        ("/healthz" | "/livez", _) | ("/readyz", true) => return Ok(plain(StatusCode::OK, "ok")),
-        ("/readyz", false) => {
-            let why = "the CustomResourceDefinitions have not been read yet";
-            return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, why));
-        }
-        _ => {}
-    }
-    let body = match Limited::new(request.into_body(), LARGEST).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, error.to_string())),
-    };
-    let review: Value = match serde_json::from_slice(&body) {
-        Ok(review) => review,
-        Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, format!("this is no review: {error}"))),
-    };
-    let answer = match (path.as_str(), review::asked(&path), ours::asked(&path)) {
-        ("/convert", ..) => match answers.definitions().await {
-            Some(definitions) => review::convert(&review, &*definitions),
-            None => return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, "this server is about to end")),
-        },
-        (_, Some(asked), _) => review::admit(asked, &review),
-        (_, _, Some(asked)) => ours::admit(&answers.door, asked, &review).await,
-        _ => return Ok(plain(StatusCode::NOT_FOUND, format!("there is no webhook {path}"))),
-    };
-    let mut response = plain(StatusCode::OK, answer.to_string());
-    response
-        .headers_mut()
-        .insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
-    Ok(response)
-}
-
-fn plain(code: StatusCode, text: impl Into<String>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text.into())));
-    *response.status_mut() = code;
-    response
 }
 
 #[cfg(test)]

@@ -24,9 +24,11 @@ use api::provisioning::v1::{Cluster, RKEConfig};
 
 pub use answers::{Answers, Question, SecretRef, questions};
 pub use findings::{Findings, Refusal, Verdict};
-pub use mutation::{Mutation, mutate};
-pub use others::{creator_of, driver_in_use, plan_secret, scale_target};
-pub use pod_security::secret as pod_security_secret;
+pub use mutation::mutate;
+pub use others::{creator_of, driver_in_use, plan_secret};
+pub use pod_security::{
+    SET as POD_SECURITY_SET, is_delivered as delivers_pod_security, secret as pod_security_secret,
+};
 pub use version::Version;
 
 /// What is done to the object.

@@ -16,6 +16,7 @@ mod health_check;
 pub mod impact;
 mod ownership;
 mod pool;
+pub mod scale;
 pub mod schema;
 pub mod source;
 mod template;

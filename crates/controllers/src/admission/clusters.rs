@@ -1,7 +1,7 @@
 //! Provisioning clusters.
 
 use ::provisioning::admission::{
-    Answers, Mutation, Operation, Question, Request, SecretRef, mutate, questions, validate,
+    Answers, Operation, Question, Request, SecretRef, mutate, questions, validate,
 };
 use api::Tracked;
 use api::catalogue::features;
@@ -11,7 +11,7 @@ use api::rke::v1::{ETCDSnapshot, RKEControlPlane};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kubeapi::Status;
 use planner::Version;
 use serde::de::DeserializeOwned;
@@ -20,8 +20,9 @@ use serde_json::Value;
 use super::{Answer, Asker, Door, Write, refused, unknown};
 use crate::controlplane::preview_warnings;
 
-/// Who owns the fields that are written beside a cluster.
-const MANAGER: &str = "herdsman-admission";
+/// Where the effect on nodes is shown if not here.
+const NO_PREVIEW: &str =
+    "what would happen to nodes is not shown to webhooks that anybody may ask: see `herdsman plan -f FILE`";
 
 /// Completes a cluster.
 pub(super) async fn fill_in(door: &Door, write: Write<'_>, object: &mut Value) -> Result<(), Status> {
@@ -29,13 +30,12 @@ pub(super) async fn fill_in(door: &Door, write: Write<'_>, object: &mut Value) -
     let old = write.old.map(read::<Cluster>).transpose()?;
     let asked = request(&write, old.as_ref(), &edit);
     let answers = look_up(door, &write, &asked).await?;
-    let mutation = mutate(&asked, &answers);
-    *edit = mutation.cluster;
+    *edit = mutate(&asked, &answers);
     *object = edit.document().map_err(|error| Status::bad_request(error.to_string()))?;
     Ok(())
 }
 
-/// Judges a cluster. What goes with one that is admitted is written now: nothing is written for one that is not.
+/// Judges a cluster.
 pub(super) async fn judge(door: &Door, write: Write<'_>, object: Option<&Value>) -> Answer {
     let Some(document) = object.or(write.old) else { return Ok(Vec::new()) };
     let new: Cluster = read(document)?;
@@ -47,11 +47,13 @@ pub(super) async fn judge(door: &Door, write: Write<'_>, object: Option<&Value>)
         let errors: Vec<_> = verdict.refusals.iter().map(|refusal| refusal.error.clone()).collect();
         return Err(refused(&write, verdict.code(), &errors));
     }
-    beside(door, mutate(&asked, &answers)).await?;
     let mut warnings = verdict.warnings;
     // `kubectl diff` and `--dry-run=server` show what would happen to nodes.
     if write.dry_run && write.operation == Operation::Update {
-        warnings.extend(preview_warnings(door.client()?, &door.releases, &new).await);
+        match door.anybody_asks {
+            true => warnings.push(NO_PREVIEW.to_owned()),
+            false => warnings.extend(preview_warnings(door.client()?, &door.releases, &new).await),
+        }
     }
     Ok(warnings)
 }
@@ -161,25 +163,4 @@ async fn may_read(client: &kube::Client, asker: &Asker, secret: &SecretRef) -> R
     let answer = reviews.create(&PostParams::default(), &review).await;
     let answer = answer.map_err(|error| unknown("who may read the credential", &error))?;
     Ok(answer.status.is_some_and(|status| status.allowed))
-}
-
-/// Writes what goes with a cluster.
-async fn beside(door: &Door, mutation: Mutation) -> Result<(), Status> {
-    if let Some(secret) = mutation.write {
-        let id = secret.id();
-        let secrets: Api<Secret> = Api::namespaced(door.client()?.clone(), &id.namespace);
-        let options = PatchParams::apply(MANAGER).force();
-        let written = secrets.patch(&id.name, &options, &Patch::Apply(secret.document())).await;
-        written.map_err(|error| Status::internal(format!("cannot write {id}: {error}")))?;
-    }
-    if let Some(SecretRef { namespace, name }) = mutation.delete {
-        let secrets: Api<Secret> = Api::namespaced(door.client()?.clone(), &namespace);
-        match secrets.delete(&name, &DeleteParams::default()).await {
-            Err(error) if kit::write::code(&error) != Some(404) => {
-                return Err(Status::internal(format!("cannot delete Secret {namespace}/{name}: {error}")));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

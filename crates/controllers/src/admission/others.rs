@@ -1,22 +1,17 @@
 //! Everything else that is checked at the door.
 
 use ::provisioning::Object;
-use ::provisioning::admission::{Operation, creator_of, driver_in_use, plan_secret, scale_target};
-use api::capi::v1beta2::MachineDeployment;
+use ::provisioning::admission::{Operation, creator_of, driver_in_use, plan_secret};
+use api::catalogue::annotations;
 use api::catalogue::secrets::{keys, types};
-use api::catalogue::{annotations, labels};
 use api::machine::{self, Driver};
-use api::provisioning::v1::Cluster;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::core::DynamicObject;
-use kubeapi::{FieldError, Status};
+use kubeapi::FieldError;
 use serde_json::{Value, json};
 
 use super::{Answer, Door, Write, refused, unknown};
-
-/// How often the size of a pool is written while others write to its cluster.
-const TRIES: usize = 5;
 
 /// Notes who made an object, unless somebody says otherwise.
 pub(super) fn note_creator(write: Write<'_>, object: &mut Value) {
@@ -66,40 +61,6 @@ pub(super) fn secret(write: Write<'_>, secret: &Value) -> Answer {
     }
 }
 
-/// A scaled MachineDeployment of a pool: the pool gets that size, or the next pass would undo it.
-pub(super) async fn scale(door: &Door, write: Write<'_>, scale: &Value) -> Answer {
-    let replicas = scale["spec"]["replicas"].as_i64().and_then(|number| i32::try_from(number).ok());
-    let Some(replicas) = replicas.filter(|_| !write.dry_run) else { return Ok(Vec::new()) };
-    let client = door.client()?;
-    let deployments: Api<MachineDeployment> = Api::namespaced(client.clone(), write.namespace);
-    let found = deployments.get_opt(write.name).await;
-    let Some(deployment) = found.map_err(|error| unknown("the deployment", &error))? else {
-        return Ok(Vec::new());
-    };
-    let cluster = deployment.metadata.labels.as_ref().and_then(|all| all.get(labels::CAPI_CLUSTER_NAME));
-    let cluster = cluster.unwrap_or(&deployment.spec.cluster_name).clone();
-    let clusters: Api<Cluster> = Api::namespaced(client.clone(), write.namespace);
-    let document = Object::of(&deployment);
-    for _ in 0..TRIES {
-        let found = clusters.get_opt(&cluster).await.map_err(|error| unknown("the cluster", &error))?;
-        let Some(found) = found else { return Ok(Vec::new()) };
-        let Some(index) = scale_target(&document, &found, replicas) else { return Ok(Vec::new()) };
-        // The list is written by its place: not if anything has moved.
-        let pool = format!("/spec/rkeConfig/machinePools/{index}");
-        let patch = json!([
-            {"op": "test", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
-            {"op": "add", "path": format!("{pool}/quantity"), "value": replicas},
-        ]);
-        let patch = serde_json::from_value(patch).map_err(Status::internal)?;
-        match clusters.patch(&cluster, &PatchParams::default(), &Patch::Json::<()>(patch)).await {
-            Ok(_) => return Ok(Vec::new()),
-            Err(error) if matches!(kit::write::code(&error), Some(409 | 422)) => {}
-            Err(error) => return Err(Status::internal(format!("cannot scale the pool: {error}"))),
-        }
-    }
-    Err(Status::unavailable("the cluster changes all the time: try again"))
-}
-
 /// A driver that machines need stays on.
 pub(super) async fn driver(door: &Door, write: Write<'_>, object: Option<&Value>) -> Answer {
     let was = write.old.is_some_and(|old| old["spec"]["active"] == true);
@@ -120,7 +81,10 @@ pub(super) async fn driver(door: &Door, write: Write<'_>, object: Option<&Value>
             Err(error) => return Err(unknown("the driver's machines", &error)),
         };
         let found: Vec<Object> = found.iter().map(|one| machine_document(one, &driver)).collect();
-        if let Some(error) = driver_in_use(&driver.name(), &found) {
+        if let Some(mut error) = driver_in_use(&driver.name(), &found) {
+            if door.anybody_asks {
+                error.detail = "machines use it".into();
+            }
             let detail = format!("{}: delete those clusters or pools first", error.detail);
             return Err(refused(&write, 422, &[FieldError { detail, ..error }]));
         }

@@ -44,7 +44,7 @@ const WRITES: &[&str] = &["CREATE", "UPDATE"];
 const ALL: &[&str] = &["CREATE", "UPDATE", "DELETE"];
 
 /// Everything that is asked about.
-pub const HOOKS: [Hook; 5] = [
+pub const HOOKS: [Hook; 4] = [
     Hook {
         name: "clusters.provisioning.cattle.io",
         group: "provisioning.cattle.io",
@@ -53,17 +53,6 @@ pub const HOOKS: [Hook; 5] = [
         kind: "Cluster",
         operations: ALL,
         fills_in: true,
-        only: "",
-        optional: false,
-    },
-    Hook {
-        name: "machinedeployments-scale.cluster.x-k8s.io",
-        group: "cluster.x-k8s.io",
-        version: "v1beta2",
-        resource: "machinedeployments/scale",
-        kind: "MachineDeployment",
-        operations: &["UPDATE"],
-        fills_in: false,
         only: "",
         optional: false,
     },

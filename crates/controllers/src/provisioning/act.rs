@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use api::Tracked;
-use api::catalogue::settings;
+use api::catalogue::{annotations, settings};
 use api::names;
 use api::provisioning::v1::Cluster;
-use kit::{Key, Object, Turn};
+use kit::{Key, Object, Turn, index};
+use provisioning::admission::{POD_SECURITY_SET, delivers_pod_security, pod_security_secret};
 use provisioning::graph::applied::{CLUSTER_SET, Owner};
-use provisioning::graph::schema;
-use provisioning::graph::{self, Graph, Hold, Refusal};
+use provisioning::graph::difference::Change;
+use provisioning::graph::{self, Graph, Hold, Refusal, scale, schema};
 use provisioning::management::{self, Images};
 use provisioning::object::Id;
 use provisioning::restore::{self, Settings};
@@ -40,6 +41,11 @@ pub(super) async fn prepare(context: &Context, turn: &Turn, seen: &Seen) -> Resu
             config.machine_pools[pool].dynamic_schema_spec = text;
         }
     }
+    for (pool, quantity) in scaled(context, seen) {
+        if let Some(config) = &mut edit.spec.rke_config {
+            config.machine_pools[pool].quantity = Some(quantity);
+        }
+    }
     match restore::settings(&seen.cluster, seen.control_plane.as_deref(), seen.snapshot.as_deref()) {
         Settings::AsTheyAre => {}
         Settings::Rewrite(spec) => edit.spec = *spec,
@@ -51,6 +57,48 @@ pub(super) async fn prepare(context: &Context, turn: &Turn, seen: &Seen) -> Resu
     let writer = context.objects.writer();
     writer.patch(turn, &context.known.clusters, &seen.object.key(), patch).await.map_err(Error::from)?;
     Ok(true)
+}
+
+/// The pools whose MachineDeployments somebody scaled, and to which size.
+fn scaled(context: &Context, seen: &Seen) -> Vec<(usize, i32)> {
+    let key = seen.object.key();
+    let owner = Owner { set: CLUSTER_SET, object: graph::identity(&seen.cluster) };
+    let deployments = context.known.deployments.filed(&index::made_from(&key.namespace, &key.name));
+    let all = deployments.iter().filter(|one| !one.deleting()).map(|one| objects::document(one));
+    all.filter_map(|one| scale::adopted(&owner, &seen.cluster, &one)).collect()
+}
+
+/// Keeps the Secret from which nodes take the API server's pod security configuration, or takes it away.
+///
+/// # Errors
+/// If it cannot be written, or belongs to somebody else.
+pub(super) async fn pod_security(context: &Context, turn: &Turn, seen: &Seen) -> Result<(), Failure> {
+    let (cluster, namespace) = (&seen.cluster, seen.object.namespace());
+    let secret = Key::new(namespace, &names::pod_security_secret(seen.object.name()));
+    let there = context.known.secrets.get(&secret);
+    if !delivers_pod_security(cluster) {
+        let authorized = |one: &Arc<Object>| {
+            one.annotation(annotations::AUTHORIZED_FOR_CLUSTERS) == Some(seen.object.name())
+        };
+        if let Some(found) = there.filter(authorized) {
+            context.objects.apply(turn, &Change::Delete(objects::document(&found).id())).await?;
+        }
+        return Ok(());
+    }
+    let template = &cluster.spec.default_pod_security_admission_configuration_template_name;
+    let template = context.known.pod_security.get(&Key::new("", template));
+    let template = template.map(|one| one.view()).transpose().map_err(Error::from)?;
+    // Without its template, or after a change of it, what was delivered stays.
+    let Some(wanted) = template.and_then(|template| pod_security_secret(cluster, &template)) else {
+        return Ok(());
+    };
+    let owner = Owner { set: POD_SECURITY_SET, object: graph::identity(cluster) };
+    let there: Vec<Arc<Object>> = there.into_iter().collect();
+    let steps = context.settled.steps(&owner, &[wanted], &there, &Default::default());
+    for change in steps.map_err(|conflict| Failure::Hold(Refusal::Taken(conflict).into()))? {
+        context.objects.apply(turn, &change).await?;
+    }
+    Ok(())
 }
 
 /// Gives the cluster the name of its management half, before that is made: a name that is lost is an object that nobody

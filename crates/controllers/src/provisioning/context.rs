@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api::capi::v1beta2 as capi;
-use api::management::v3::{Cluster as ManagementCluster, ClusterRegistrationToken, DynamicSchema, User};
+use api::management::v3::{
+    Cluster as ManagementCluster, ClusterRegistrationToken, DynamicSchema,
+    PodSecurityAdmissionConfigurationTemplate, User,
+};
 use api::plans::v1alpha1::Beacon;
 use api::provisioning::v1::Cluster;
 use api::rke::v1::{ETCDSnapshot, RKEBootstrap, RKEBootstrapTemplate, RKECluster, RKEControlPlane};
@@ -30,6 +33,7 @@ pub(super) struct Known {
     pub(super) management: Arc<Cache>,
     pub(super) tokens: Arc<Cache>,
     pub(super) schemas: Arc<Cache>,
+    pub(super) pod_security: Arc<Cache>,
     pub(super) users: Arc<Cache>,
     pub(super) infrastructure: Arc<Cache>,
     pub(super) control_planes: Arc<Cache>,
@@ -53,6 +57,7 @@ impl Known {
             management: objects.of::<ManagementCluster>(),
             tokens: objects.of::<ClusterRegistrationToken>(),
             schemas: objects.of::<DynamicSchema>(),
+            pod_security: objects.of::<PodSecurityAdmissionConfigurationTemplate>(),
             users: objects.of::<User>(),
             infrastructure: objects.of::<RKECluster>(),
             control_planes: objects.of::<RKEControlPlane>(),
@@ -70,12 +75,13 @@ impl Known {
         }
     }
 
-    fn all(&self) -> [&Arc<Cache>; 18] {
+    fn all(&self) -> [&Arc<Cache>; 19] {
         [
             &self.clusters,
             &self.management,
             &self.tokens,
             &self.schemas,
+            &self.pod_security,
             &self.users,
             &self.infrastructure,
             &self.control_planes,

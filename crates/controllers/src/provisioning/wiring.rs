@@ -8,7 +8,7 @@ use api::catalogue::{annotations, labels, namespaces};
 use api::machine::{self, Driver};
 use api::provisioning::v1::Cluster;
 use kit::{Cache, Change, Key, Object};
-use provisioning::admission::SecretRef;
+use provisioning::admission::{POD_SECURITY_SET, SecretRef};
 use provisioning::graph::{Source, source};
 use provisioning::restore;
 
@@ -29,6 +29,7 @@ pub(super) fn connect(context: &Arc<Context>) {
     on(&known.management, management_changed);
     on(&known.tokens, |context, change| context.tokens.add(change.object().key()));
     on(&known.schemas, schema_changed);
+    on(&known.pod_security, pod_security_changed);
     on(&known.snapshots, snapshot_changed);
     on(&known.secrets, secret_changed);
     on(&known.namespaces, part_changed);
@@ -163,6 +164,14 @@ fn schema_changed(context: &Arc<Context>, change: &Change) {
     add_all(context, &context.clusters_where(uses));
 }
 
+fn pod_security_changed(context: &Arc<Context>, change: &Change) {
+    let name = change.object().name();
+    let uses = |_: &Object, cluster: &Cluster| {
+        cluster.spec.default_pod_security_admission_configuration_template_name == name
+    };
+    add_all(context, &context.clusters_where(uses));
+}
+
 fn snapshot_changed(context: &Arc<Context>, change: &Change) {
     let object = change.object();
     part_changed(context, change);
@@ -172,11 +181,14 @@ fn snapshot_changed(context: &Arc<Context>, change: &Change) {
     add_all(context, &context.clusters_where(wants));
 }
 
-/// Credentials matter when they come and go, kubeconfigs too; tokens when they change.
+/// Credentials matter when they come and go, kubeconfigs too; tokens and pod security configurations when they change.
 fn secret_changed(context: &Arc<Context>, change: &Change) {
     let object = change.object();
     if let Some(token) = object.name().strip_prefix("crt-token-") {
         context.tokens.add(Key::new(object.namespace(), token));
+    }
+    if object.annotation(annotations::OBJECTSET_ID) == Some(POD_SECURITY_SET) {
+        part_changed(context, change);
     }
     if change.before.is_some() && change.after.is_some() {
         return;

@@ -156,6 +156,12 @@ fn what_users_leave_out_is_filled_in_and_what_they_scale_stays_scaled() {
         world.pool_ready("prod-workers", 3).await;
         let cluster = world.get("ProvisioningCluster", "prod").await;
         assert_eq!(cluster["spec"]["rkeConfig"]["machinePools"][1]["quantity"], 3);
+        let mut pools = cluster["spec"]["rkeConfig"]["machinePools"].clone();
+        pools[1]["quantity"] = json!(2);
+        world
+            .patch("ProvisioningCluster", "prod", json!({"spec": {"rkeConfig": {"machinePools": pools}}}))
+            .await;
+        world.pool_ready("prod-workers", 2).await;
 
         let downgrade = json!({"spec": {"kubernetesVersion": "v1.33.1+k3s1"}});
         let clusters = world.api("ProvisioningCluster");
@@ -195,5 +201,56 @@ fn a_driver_in_use_stays_on_and_a_plan_is_a_plan() {
         world.patch("Secret", &plan, json!({"stringData": {"plan": "{}"}})).await;
         let local = world.try_create("ProvisioningCluster", "local", two_pools("local", 1, 0)).await;
         assert!(refusal(local).1.contains("metadata.name"));
+    });
+}
+
+/// Reviews write nothing, whoever sends them: what goes with a cluster is written when the cluster is there.
+#[test]
+fn pod_security_comes_with_the_cluster_and_goes_with_it() {
+    story(|| async {
+        let world = World::new(24).await;
+        let template = json!({"description": "", "configuration": {"defaults": {"enforce": "restricted"}}});
+        world.create("PodSecurityAdmissionConfigurationTemplate", "strict", template).await;
+        let mut document = two_pools("prod", 1, 1);
+        document["spec"]["defaultPodSecurityAdmissionConfigurationTemplateName"] = json!("strict");
+
+        let door = Door::opened(world.client.clone(), Arc::default());
+        let master = Asker { name: "x".into(), groups: vec!["system:masters".into()], ..Asker::default() };
+        let forged = Write {
+            operation: provisioning::admission::Operation::Create,
+            group: "provisioning.cattle.io",
+            kind: "Cluster",
+            subresource: "",
+            namespace: NAMESPACE,
+            name: "prod",
+            asker: &master,
+            old: None,
+            dry_run: false,
+        };
+        let mut sent = document.clone();
+        sent["apiVersion"] = json!("provisioning.cattle.io/v1");
+        sent["kind"] = json!("Cluster");
+        sent["metadata"]["name"] = json!("prod");
+        sent["metadata"]["namespace"] = json!(NAMESPACE);
+        door.fill_in(forged, &mut sent).await.unwrap();
+        door.judge(forged, Some(&sent)).await.unwrap();
+        let secrets = world.api("Secret");
+        let name = "prod-admission-configuration-psact";
+        assert!(secrets.get_opt(name).await.unwrap().is_none(), "a review wrote it");
+
+        world.try_create("ProvisioningCluster", "prod", document).await.unwrap();
+        let is_there = async |wanted: bool| match secrets.get_opt(name).await.unwrap().is_some() == wanted {
+            true => Ok(()),
+            false => Err(format!("there: {}", !wanted)),
+        };
+        world.until(30, "the Secret is made", || is_there(true)).await;
+        let file = secrets.get(name).await.unwrap();
+        assert_eq!(file.metadata.owner_references.unwrap()[0].kind, "Cluster");
+        secrets.delete(name, &Default::default()).await.unwrap();
+        world.until(30, "it is made again", || is_there(true)).await;
+
+        let without = json!({"spec": {"defaultPodSecurityAdmissionConfigurationTemplateName": ""}});
+        world.patch("ProvisioningCluster", "prod", without).await;
+        world.until(30, "it is gone", || is_there(false)).await;
     });
 }

@@ -29,7 +29,7 @@ use crate::provider::{self, Provider};
 pub(crate) const NAMESPACE: &str = "fleet-default";
 
 /// Every kind that tests speak of: group, version, kind, plural.
-const KINDS: [(&str, &str, &str, &str); 31] = [
+const KINDS: [(&str, &str, &str, &str); 32] = [
     ("", "v1", "Secret", "secrets"),
     ("", "v1", "ServiceAccount", "serviceaccounts"),
     ("", "v1", "Namespace", "namespaces"),
@@ -44,6 +44,12 @@ const KINDS: [(&str, &str, &str, &str); 31] = [
     ("management.cattle.io", "v3", "DynamicSchema", "dynamicschemas"),
     ("management.cattle.io", "v3", "Setting", "settings"),
     ("management.cattle.io", "v3", "NodeDriver", "nodedrivers"),
+    (
+        "management.cattle.io",
+        "v3",
+        "PodSecurityAdmissionConfigurationTemplate",
+        "podsecurityadmissionconfigurationtemplates",
+    ),
     ("rke.cattle.io", "v1", "RKECluster", "rkeclusters"),
     ("rke.cattle.io", "v1", "RKEControlPlane", "rkecontrolplanes"),
     ("rke.cattle.io", "v1", "RKEBootstrap", "rkebootstraps"),
@@ -296,6 +302,7 @@ impl World {
             "CustomResourceDefinition",
             "ClusterRole",
             "ClusterRoleBinding",
+            "PodSecurityAdmissionConfigurationTemplate",
         ];
         match alone.contains(&kind) {
             true => Api::all_with(self.client.clone(), &resource(kind)),

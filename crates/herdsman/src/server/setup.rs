@@ -1,11 +1,14 @@
 //! What is said on the command line, looked at once: wrong input ends here.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::beside::Mode;
 use crate::data_dir;
@@ -45,6 +48,10 @@ pub(crate) struct Arguments {
     /// https:// and the address that they listen on
     #[arg(long, value_name = "URL", requires = "webhook_listen")]
     webhook_url: Option<String>,
+    /// Answer webhooks only to who shows a certificate of the authorities in this file (PEM): for API servers that are told to
+    /// show one. Without it anybody who reaches the port is answered, and learns nothing by it
+    #[arg(long, value_name = "FILE", requires = "webhook_listen")]
+    webhook_client_ca: Option<PathBuf>,
     /// Where the leases are that say which replica does the work, and what replicas share
     #[arg(long, value_name = "NAMESPACE", default_value = "cattle-system")]
     leader_elect_namespace: String,
@@ -72,6 +79,8 @@ pub(super) struct Setup {
     pub(super) serving: Serving,
     pub(super) webhook_listen: Option<SocketAddr>,
     pub(super) webhook_url: Option<Endpoint>,
+    /// Who issues the certificates of those who may ask.
+    pub(super) webhook_clients: Option<RootCertStore>,
     pub(super) namespace: String,
     pub(super) directory: PathBuf,
     pub(super) only_namespace: Option<String>,
@@ -97,6 +106,7 @@ impl Arguments {
             bail!("--server-url is needed: {why}");
         }
         let webhook_url = self.webhook_url.as_deref().map(Endpoint::parse).transpose()?;
+        let webhook_clients = self.webhook_client_ca.as_deref().map(authorities).transpose()?;
         let config = read_config(self.kubeconfig.as_ref()).await?;
         let client =
             Client::try_from(config.clone()).context("cannot set up a client for the management cluster")?;
@@ -113,6 +123,7 @@ impl Arguments {
             serving,
             webhook_listen: self.webhook_listen,
             webhook_url,
+            webhook_clients,
             namespace: self.leader_elect_namespace,
             directory: self.data_dir.unwrap_or_else(|| data_dir::default().join("server")),
             only_namespace: self.namespace,
@@ -120,6 +131,20 @@ impl Arguments {
             announced: false,
         })
     }
+}
+
+/// The authorities in a file.
+fn authorities(path: &Path) -> anyhow::Result<RootCertStore> {
+    let wrong = || format!("--webhook-client-ca: {}: no certificates in PEM format", path.display());
+    let pem = std::fs::read(path)
+        .with_context(|| format!("--webhook-client-ca: cannot read {}", path.display()))?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let mut store = RootCertStore::empty();
+    for certificate in all.with_context(wrong)? {
+        store.add(certificate).with_context(wrong)?;
+    }
+    anyhow::ensure!(!store.is_empty(), wrong());
+    Ok(store)
 }
 
 impl Setup {

@@ -26,6 +26,12 @@ impl Endpoint {
         if parsed.scheme_str() != Some("https") || host.is_empty() || !matches!(parsed.path(), "" | "/") {
             bail!(wrong());
         }
+        // The API server quotes it to anybody whose request could not be asked about.
+        if parsed.authority().is_some_and(|authority| authority.as_str().contains('@'))
+            || parsed.query().is_some()
+        {
+            bail!("--webhook-url: it may hold neither a user nor a query: users see it in error messages");
+        }
         let service = host.strip_suffix(".cluster.local").unwrap_or(host).strip_suffix(".svc");
         match service.and_then(|service| service.split_once('.')) {
             Some((name, namespace)) if !namespace.contains('.') => Ok(Endpoint::Service {
@@ -120,7 +126,7 @@ mod tests {
             assert_eq!(asks.at("/x")["url"], format!("{text}/x"));
             assert_eq!(asks.instead("/x")["service"], Value::Null);
         }
-        for wrong in ["h", "http://h", "https://h/x", "/nowhere"] {
+        for wrong in ["h", "http://h", "https://h/x", "/nowhere", "https://u:p@h", "https://h/?token=x"] {
             assert!(Endpoint::parse(wrong).unwrap_err().to_string().starts_with("--webhook-url"), "{wrong}");
         }
     }

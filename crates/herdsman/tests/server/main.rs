@@ -10,5 +10,6 @@ mod management;
 mod moving;
 mod program;
 mod replicas;
+mod strangers;
 mod upstream;
 mod whole;

@@ -1,40 +1,24 @@
 //! What is filled in at the door.
 
 use api::catalogue::annotations;
-use api::names;
 use api::provisioning::v1::Cluster;
 
-use super::{Answers, Operation, Request, SecretRef, Version, pod_security};
-use crate::Object;
+use super::{Answers, Operation, Request, Version, pod_security};
 use crate::graph::source;
 
-/// The cluster as it is stored, and what goes with it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Mutation {
-    /// The cluster.
-    pub cluster: Cluster,
-    /// The Secret with the pod security configuration, to be written.
-    pub write: Option<Object>,
-    /// The same Secret, to be deleted if it exists.
-    pub delete: Option<SecretRef>,
-}
-
-/// What is filled in. Nothing is written or deleted when nothing is really done.
-pub fn mutate(request: &Request<'_>, answers: &Answers<'_>) -> Mutation {
-    let mut mutation = Mutation { cluster: request.new.clone(), write: None, delete: None };
+/// The cluster as it is stored. Nothing else is written because of a request: whatever goes with a cluster is a controller's work.
+pub fn mutate(request: &Request<'_>, answers: &Answers<'_>) -> Cluster {
+    let mut cluster = request.new.clone();
     if request.operation == Operation::Create {
-        note_creator(&mut mutation.cluster, request.user);
+        note_creator(&mut cluster, request.user);
     }
     if request.operation == Operation::Update && !request.is_local() {
-        keep_schemas(request, &mut mutation.cluster);
+        keep_schemas(request, &mut cluster);
     }
-    if request.config().is_some() && !request.is_local() {
-        pod_security(request, answers, &mut mutation);
+    if request.operation != Operation::Delete && request.config().is_some() && !request.is_local() {
+        pod_security(&mut cluster, answers);
     }
-    if request.dry_run {
-        (mutation.write, mutation.delete) = (None, None);
-    }
-    mutation
+    cluster
 }
 
 fn note_creator(cluster: &mut Cluster, user: &str) {
@@ -60,16 +44,7 @@ fn keep_schemas(request: &Request<'_>, cluster: &mut Cluster) {
     }
 }
 
-fn pod_security(request: &Request<'_>, answers: &Answers<'_>, mutation: &mut Mutation) {
-    let cluster = &mut mutation.cluster;
-    let secret = SecretRef {
-        namespace: cluster.metadata.namespace.clone().unwrap_or_default(),
-        name: names::pod_security_secret(cluster.metadata.name.as_deref().unwrap_or_default()),
-    };
-    if request.operation == Operation::Delete {
-        mutation.delete = Some(secret);
-        return;
-    }
+fn pod_security(cluster: &mut Cluster, answers: &Answers<'_>) {
     let old_enough = Version::parse(&cluster.spec.kubernetes_version);
     if cluster.metadata.deletion_timestamp.is_some()
         || old_enough.is_none_or(|one| !pod_security::is_known_to(&one))
@@ -78,14 +53,8 @@ fn pod_security(request: &Request<'_>, answers: &Answers<'_>, mutation: &mut Mut
     }
     let name = cluster.spec.default_pod_security_admission_configuration_template_name.clone();
     match answers.pod_security_templates.get(&name) {
-        Some(template) => {
-            pod_security::deliver(cluster, template);
-            mutation.write = Some(pod_security::secret(cluster, template));
-        }
-        None if name.is_empty() => {
-            pod_security::withdraw(cluster);
-            mutation.delete = Some(secret);
-        }
+        Some(template) => pod_security::deliver(cluster, template),
+        None if name.is_empty() => pod_security::withdraw(cluster),
         // Validation refuses it.
         None => {}
     }

@@ -2,28 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use api::catalogue::labels;
 use api::catalogue::secrets::keys;
-use api::provisioning::v1::Cluster;
 use kubeapi::{FieldError, Path};
 
 use super::name::creator_errors;
 use crate::Object;
-
-/// The pool whose quantity a scale of a MachineDeployment becomes: its index. Otherwise the next pass would undo it.
-///
-/// Nothing if the deployment is not a pool's, or the pool has that quantity already.
-pub fn scale_target(deployment: &Object, cluster: &Cluster, replicas: i32) -> Option<usize> {
-    let template = &deployment.document()["spec"]["template"]["metadata"]["labels"];
-    let label = |key: &str| deployment.label(key).or_else(|| template.get(key)?.as_str());
-    let pool = label(labels::MACHINE_POOL_NAME)?;
-    if label(labels::CAPI_CLUSTER_NAME) != cluster.metadata.name.as_deref() {
-        return None;
-    }
-    let pools = &cluster.spec.rke_config.as_ref()?.machine_pools;
-    let index = pools.iter().position(|one| one.name == pool)?;
-    (pools[index].quantity != Some(replicas)).then_some(index)
-}
 
 /// What is wrong with the note of who made a machine config or a cloud credential: it is the user who makes it, and stays. Without a
 /// user, somebody writes who may note anybody.

@@ -19,6 +19,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Answers, Findings, Request, Version};
 use crate::Object;
+use crate::graph::identity;
+use crate::object::controller_reference;
 
 /// The first minor version that has pod security.
 const FIRST: [u32; 2] = [1, 23];
@@ -26,6 +28,9 @@ const FIRST: [u32; 2] = [1, 23];
 const FINAL: [u32; 2] = [1, 25];
 
 const ARGUMENTS: &str = "kube-apiserver-arg";
+
+/// The set of objects that the Secret with the file is.
+pub const SET: &str = "cluster-pod-security";
 
 /// 15: the template exists, and the version knows what to do with it.
 pub(super) fn template(request: &Request<'_>, answers: &Answers<'_>, findings: &mut Findings) {
@@ -54,30 +59,50 @@ pub(super) fn is_known_to(version: &Version) -> bool {
     version.numbers[..2] >= FIRST[..]
 }
 
-/// The Secret with the API server's file.
-pub fn secret(cluster: &Cluster, template: &PodSecurityAdmissionConfigurationTemplate) -> Object {
+/// The Secret with the API server's file. Nothing if the template was changed after the cluster was written: its nodes take the file by its
+/// hash, and take another one when the cluster is written again.
+pub fn secret(cluster: &Cluster, template: &PodSecurityAdmissionConfigurationTemplate) -> Option<Object> {
     let name = cluster.metadata.name.clone().unwrap_or_default();
+    let file = file(cluster, template);
+    let wanted = files(cluster, hash(&file));
+    let mut taken = cluster.spec.rke_config.iter().flat_map(|one| &one.configuration.machine_selector_files);
+    if !taken.any(|one| *one == wanted) {
+        return None;
+    }
+    let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
     let one = |key: &str, value: &str| Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
-    Object::of(&Secret {
+    Some(Object::of(&Secret {
         metadata: ObjectMeta {
             name: Some(names::pod_security_secret(&name)),
             namespace: cluster.metadata.namespace.clone(),
             labels: one(labels::BACKUP, "true"),
             annotations: one(annotations::AUTHORIZED_FOR_CLUSTERS, &name),
+            owner_references: Some(vec![controller_reference(&identity(cluster), uid)]),
             ..Default::default()
         },
         type_: Some(types::OPAQUE.into()),
         data: Some(BTreeMap::from([(
             keys::ADMISSION_CONFIG_PSACT.to_owned(),
-            ByteString(file(cluster, template).into_bytes()),
+            ByteString(file.into_bytes()),
         )])),
         ..Default::default()
-    })
+    }))
+}
+
+/// Whether the cluster's nodes take such a file.
+pub fn is_delivered(cluster: &Cluster) -> bool {
+    let ours = files(cluster, String::new());
+    let mut taken = cluster.spec.rke_config.iter().flat_map(|one| &one.configuration.machine_selector_files);
+    taken.any(|one| without_hashes(one) == ours)
+}
+
+fn hash(file: &str) -> String {
+    STANDARD.encode(Sha256::digest(file))
 }
 
 /// Makes the nodes take the file, and the API server read it.
 pub(super) fn deliver(cluster: &mut Cluster, template: &PodSecurityAdmissionConfigurationTemplate) {
-    let hash = STANDARD.encode(Sha256::digest(file(cluster, template)));
+    let hash = hash(&file(cluster, template));
     withdraw(cluster);
     let files = files(cluster, hash);
     let argument = argument(cluster);

@@ -603,15 +603,15 @@ fn a_cluster_that_goes_can_lose_its_finalizers() {
 fn creators_and_schemas_are_filled_in() {
     let mut new = driver();
     let mutation = mutate(&create(&new), &answers());
-    assert_eq!(mutation.cluster.metadata.annotations.as_ref().unwrap()[annotations::CREATOR_ID], "u-1");
+    assert_eq!(mutation.metadata.annotations.as_ref().unwrap()[annotations::CREATOR_ID], "u-1");
     annotate(&mut new, annotations::NO_CREATOR_RBAC, "true");
     let mutation = mutate(&create(&new), &answers());
-    assert!(!mutation.cluster.metadata.annotations.unwrap().contains_key(annotations::CREATOR_ID));
+    assert!(!mutation.metadata.annotations.unwrap().contains_key(annotations::CREATOR_ID));
 
     let (old, mut new) = (driver(), driver());
     pool(&mut new, 0).dynamic_schema_spec.clear();
     let kept = |new: &Cluster| {
-        let mut cluster = mutate(&update(&old, new), &answers()).cluster;
+        let mut cluster = mutate(&update(&old, new), &answers());
         !pool(&mut cluster, 0).dynamic_schema_spec.is_empty()
     };
     assert!(kept(&new));
@@ -629,45 +629,35 @@ fn pod_security_is_delivered_and_withdrawn() {
     let mut answers = answers();
     answers.pod_security_templates.insert("restricted".into(), Default::default());
     assert_eq!(validate(&create(&new), &answers).message(), "");
-    let mutation = mutate(&create(&new), &answers);
-    let configuration = &mutation.cluster.spec.rke_config.as_ref().unwrap().configuration;
+    let made = mutate(&create(&new), &answers);
+    let configuration = &made.spec.rke_config.as_ref().unwrap().configuration;
     let path = "/etc/rancher/rke2/config/rancher-psact.yaml";
     let arguments = json!([format!("admission-control-config-file={path}"), "audit-log-maxage=30"]);
     assert_eq!(configuration.machine_global_config["kube-apiserver-arg"], arguments);
     let item = &configuration.machine_selector_files[0].file_sources[0].secret.items[0];
     assert_eq!(item.path, path);
     assert!(!item.hash.is_empty());
-    let secret = mutation.write.as_ref().unwrap();
+    assert!(delivers_pod_security(&made) && !delivers_pod_security(&new));
+    let secret = pod_security_secret(&made, &answers.pod_security_templates["restricted"]).unwrap();
     assert_eq!(secret.id().to_string(), "Secret fleet-default/prod-admission-configuration-psact");
     assert_eq!(secret.annotation("rke.cattle.io/object-authorized-for-clusters"), Some("prod"));
 
-    let again = mutate(&update(&new, &mutation.cluster), &answers);
-    assert_eq!(again.cluster, mutation.cluster, "twice is once");
+    let mut changed = answers.pod_security_templates["restricted"].clone();
+    changed.configuration.defaults.enforce = "baseline".into();
+    assert_eq!(pod_security_secret(&made, &changed), None, "nodes take a file by its hash");
 
-    let mut without = mutation.cluster.clone();
+    let again = mutate(&update(&new, &made), &answers);
+    assert_eq!(again, made, "twice is once");
+
+    let mut without = made.clone();
     without.spec.default_pod_security_admission_configuration_template_name.clear();
-    let withdrawn = mutate(&update(&mutation.cluster, &without), &answers);
-    assert_eq!(withdrawn.cluster.spec.rke_config, driver().spec.rke_config);
-    assert_eq!(withdrawn.delete.unwrap().name, "prod-admission-configuration-psact");
-    let preview = mutate(&Request { dry_run: true, ..create(&new) }, &answers);
-    assert_eq!((preview.write, preview.delete), (None, None));
+    let withdrawn = mutate(&update(&made, &without), &answers);
+    assert_eq!(withdrawn.spec.rke_config, driver().spec.rke_config);
 }
 
 #[test]
 fn other_objects() {
     use crate::Object;
-    let deployment = Object::from_document(
-        json!({"kind": "MachineDeployment", "spec": {"template": {"metadata": {
-            "labels": {"cluster.x-k8s.io/cluster-name": "prod", "rke.cattle.io/rke-machine-pool-name": "servers"},
-        }}}}),
-    );
-    let cluster = driver();
-    assert_eq!(scale_target(&deployment, &cluster, 5), Some(0));
-    assert_eq!(scale_target(&deployment, &cluster, 3), None, "it is so already");
-    let mut other = driver();
-    other.metadata.name = Some("other".into());
-    assert_eq!(scale_target(&deployment, &other, 5), None);
-
     let config = |creator: Option<&str>| {
         let marks = creator.map(|creator| json!({"field.cattle.io/creatorId": creator})).unwrap_or_default();
         Object::from_document(json!({"kind": "SimConfig", "metadata": {"annotations": marks}}))
