@@ -6,6 +6,7 @@ mod key;
 mod oidc;
 mod request;
 mod review;
+mod standing;
 mod verify;
 
 use std::pin::Pin;
@@ -24,6 +25,7 @@ use crate::server::{Answer, Request, Server};
 
 pub use key::{KeyError, SigningKey};
 pub(crate) use review::user_info;
+pub(crate) use standing::Standing;
 use verify::{Accepted, Refusal};
 
 /// The issuer of tokens unless another is given.
@@ -42,6 +44,13 @@ pub trait Tokens: Send + Sync {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Option<User>, String>> + Send + 'a>>;
+
+    /// The Secrets of this server, by namespace and name, without which the token is not good: when one of them changes, requests that
+    /// last are looked at again.
+    fn secrets(&self, token: &str) -> Vec<(String, String)> {
+        let _ = token;
+        Vec::new()
+    }
 }
 
 /// Knows credentials, and applies the policy that is in the store.

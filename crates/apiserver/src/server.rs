@@ -26,6 +26,7 @@ mod raw;
 mod rbac;
 mod read;
 mod review;
+pub(crate) mod revocation;
 mod scale;
 mod selection;
 mod sweep;
@@ -99,6 +100,7 @@ pub struct Server {
     admission: Vec<Arc<dyn Admission>>,
     registry: ArcSwap<Registry>,
     policy: policy::Current,
+    revocations: Arc<revocation::Revocations>,
     hooks: crate::admission::Current,
     /// CRDs are written one at a time: each is accepted with the names of all others in mind.
     definitions: tokio::sync::Mutex<()>,
@@ -159,6 +161,7 @@ impl Server {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, entropy: Box<dyn Entropy>) -> Self {
         let registry = Registry::build(&store.view(), &Registry::default());
         let policy = policy::Current::of(&*store);
+        let revocations = Arc::default();
         let hooks = crate::admission::Current::of(&*store);
         let entropy = Arc::new(Mutex::new(entropy));
         Server {
@@ -170,6 +173,7 @@ impl Server {
             admission: Vec::new(),
             registry: ArcSwap::from_pointee(registry),
             policy,
+            revocations,
             hooks,
             definitions: tokio::sync::Mutex::default(),
             services: tokio::sync::Mutex::default(),

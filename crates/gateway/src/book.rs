@@ -233,4 +233,9 @@ impl Tokens for Book {
     ) -> Pin<Box<dyn Future<Output = Result<Option<User>, String>> + Send + 'a>> {
         Box::pin(self.who(token))
     }
+
+    fn secrets(&self, token: &str) -> Vec<(String, String)> {
+        let keys = self.secrets_of(&Hash::of(token));
+        keys.into_iter().map(|key| (key.namespace.to_string(), key.name.to_string())).collect()
+    }
 }

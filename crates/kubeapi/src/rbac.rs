@@ -14,7 +14,7 @@ use crate::authn::{MASTERS, User};
 use crate::{GroupResource, Status};
 
 pub use model::{Binding, ClusterRole, PolicyRule, RoleRef, Subject};
-pub use policy::{Error, Policy, Resolved};
+pub use policy::{Affected, Error, Policy, Resolved};
 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";

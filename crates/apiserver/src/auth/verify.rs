@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::Auth;
 use super::issue::{Bound, LEGACY_ISSUER, Ref};
+use super::standing::key;
 
 /// What marks a token in a Secret as no longer wanted.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
@@ -122,6 +123,20 @@ impl Auth {
         Ok(Accepted { user: account.user(), audiences: common })
     }
 
+    /// The objects, by their keys, that a token of an account names beside the account. The token has been believed before.
+    pub(super) fn bound_to(&self, token: &str) -> Vec<String> {
+        let Ok(claims) = jsonwebtoken::dangerous::insecure_decode_claims::<Claims>(token) else {
+            return Vec::new();
+        };
+        let OfKubernetes { namespace, bound, .. } = &claims.of_kubernetes;
+        let legacy = (!claims.legacy_secret.is_empty())
+            .then(|| key("secrets", &claims.legacy_namespace, &claims.legacy_secret));
+        let secret = bound.secret.as_ref().map(|one| key("secrets", namespace, &one.name));
+        let pod = bound.pod.as_ref().map(|one| key("pods", namespace, &one.name));
+        let node = bound.node.as_ref().map(|one| key("nodes", "", &one.name));
+        [legacy, secret, pod, node].into_iter().flatten().collect()
+    }
+
     /// The account of a token that was asked for.
     fn of_request(&self, claims: &Claims) -> Result<ServiceAccount, Refusal> {
         let now = self.server.clock().now();
@@ -225,9 +240,8 @@ impl Auth {
 
     /// A core object, as far as it matters here.
     fn found(&self, plural: &str, namespace: &str, name: &str) -> Option<Found> {
-        let place = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
         let view = self.server.store().view();
-        let stored = view.get(&format!("/registry/core/{plural}/{place}"))?;
+        let stored = view.get(&key(plural, namespace, name))?;
         serde_json::from_slice(&stored.value()).ok()
     }
 }

@@ -61,6 +61,8 @@ const PATHS: [&str; 13] = [
 /// Who asks.
 struct Caller {
     user: User,
+    /// Who it was before acting as somebody else.
+    authenticated: String,
     /// A client in this process: it does not wait, and is not counted.
     inside: bool,
 }
@@ -169,7 +171,13 @@ impl Api {
         };
         self.permitted(parts, &authenticated, &user, &target)?;
         *labels = self.labels(&target);
-        let answer = self.answer(parts, body, query.clone(), Caller { user, inside }, target);
+        let answer = self.answer(
+            parts,
+            body,
+            query.clone(),
+            Caller { user, authenticated: authenticated.name, inside },
+            target,
+        );
         let answer = fairness::at_cost(&mut seat, answer).await;
         if let Some(seat) = &mut seat {
             let sent = header(&parts.headers, CONTENT_LENGTH).parse().unwrap_or(0_u64);
@@ -364,7 +372,7 @@ impl Api {
         parts: &Parts,
         resource: &Resource,
         query: Query,
-        Caller { user, inside }: Caller,
+        Caller { user, authenticated, inside }: Caller,
         target: ResourceRequest,
     ) -> Result<Response<Body>, Status> {
         let wanted = Wanted::of_watch(parts, &query, endpoint(resource))?;
@@ -374,6 +382,10 @@ impl Api {
             false => query,
         };
         let options = ListOptions::parse(&query)?;
+        let standing = match inside {
+            true => None,
+            false => Some(Box::new(self.0.auth.standing(parts, &authenticated, &user.name, &target))),
+        };
         let _held = match inside {
             true => None,
             false => Some(self.0.watches.take(&user.name).ok_or_else(fairness::too_many)?),
@@ -388,7 +400,7 @@ impl Api {
         }
         let (closing, _counted) = (self.0.closing.subscribe(), self.0.metrics.watch());
         let events = self.0.metrics.watch_events();
-        let watcher = Watcher { server, watching, wanted, closing, events, _counted, _held };
+        let watcher = Watcher { server, watching, wanted, closing, standing, events, _counted, _held };
         let content_type = wanted.format().watch_content_type();
         let mut response = response::with_body(200, content_type, Body::stream(watcher.stream(&options)));
         response::last(&mut response, self.0.server.clock().now());

@@ -21,10 +21,14 @@ use tokio::time::Sleep;
 use super::metrics::Counted;
 use super::negotiated::Wanted;
 use super::quota::Held;
+use crate::auth::Standing;
+use crate::server::revocation::Doubt;
 use crate::server::{Server, Told, WatchEvent, Watching};
 
 /// How long a watch without a wish lasts: at least this, and up to twice as long, so that not all end at once.
 const SHORTEST: Duration = Duration::from_secs(1800);
+/// How long a watch lasts at most, whatever its client wishes.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// About how often a bookmark is given: as often as upstream does.
 const BOOKMARKS: Duration = Duration::from_secs(60);
@@ -40,6 +44,8 @@ pub(super) struct Watcher {
     pub(super) watching: Watching,
     pub(super) wanted: Wanted,
     pub(super) closing: watch::Receiver<bool>,
+    /// What it was permitted by; nothing for those in this process.
+    pub(super) standing: Option<Box<Standing>>,
     /// Counts the events.
     pub(super) events: Counter,
     pub(super) _counted: Counted,
@@ -68,7 +74,9 @@ fn is_over(closing: &watch::Receiver<bool>) -> bool {
 struct State {
     watcher: Watcher,
     timers: Timers,
-    /// When the server goes down. Kept, so that not every event puts itself in line for it anew.
+    /// Whether what it was permitted by has to be looked at again.
+    doubt: Option<Arc<Doubt>>,
+    /// When the server goes down, or who asked may not any more. Kept, so that not every event puts itself in line for it anew.
     closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Whom the timers and `closed` wake.
     armed: Option<Waker>,
@@ -78,14 +86,25 @@ struct State {
 }
 
 impl Watcher {
-    /// The bytes of the watch, until its time is over, history is lost or the server goes down.
-    pub(super) fn stream(self, options: &ListOptions) -> impl Stream<Item = Bytes> + Send + use<> {
+    /// The bytes of the watch, until its time is over, history is lost, who asked may not any more, or the server goes down.
+    pub(super) fn stream(mut self, options: &ListOptions) -> impl Stream<Item = Bytes> + Send + use<> {
         let timers = self.server.with_entropy(|entropy| Timers::new(options, entropy));
         let mut closing = self.closing.clone();
-        let closed = Box::pin(async move { drop(closing.wait_for(|closing| *closing).await) });
+        let standing = self.standing.take();
+        let doubt = standing.as_ref().map(|standing| standing.doubt());
+        let closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = match standing {
+            None => Box::pin(async move { drop(closing.wait_for(|closing| *closing).await) }),
+            Some(standing) => Box::pin(async move {
+                tokio::select! {
+                    biased;
+                    _ = closing.wait_for(|closing| *closing) => {}
+                    () = standing.over() => {}
+                }
+            }),
+        };
         // There may be thousands of watches, and the stream has two places for what it is made from.
         let state =
-            Box::new(State { watcher: self, timers, closed, armed: None, headers: true, over: false });
+            Box::new(State { watcher: self, timers, doubt, closed, armed: None, headers: true, over: false });
         stream::unfold(state, |mut state| async move {
             let bytes = state.next().await?;
             Some((bytes, state))
@@ -110,7 +129,7 @@ impl Timers {
 fn lifetime(asked: Option<i64>, entropy: &mut dyn Entropy) -> Duration {
     match asked.and_then(|seconds| u64::try_from(seconds).ok()) {
         None | Some(0) => SHORTEST + Duration::from_millis(entropy.below(1_800_000).into()),
-        Some(seconds) => Duration::from_secs(seconds),
+        Some(seconds) => Duration::from_secs(seconds).min(LONGEST),
     }
 }
 
@@ -160,19 +179,27 @@ impl State {
     /// looked at between two of them but only asked anew when it does not know whom to wake: there may be a thousand
     /// watches of which each has an event, and nothing else to do.
     async fn next_of_all(&mut self) -> Next {
-        let State { watcher: Watcher { watching, closing, .. }, timers, closed, armed, .. } = self;
+        let State { watcher: Watcher { watching, closing, .. }, timers, doubt, closed, armed, .. } = self;
         let Timers { end, bookmark } = timers;
         // Where events never pause, nobody else would be asked.
         if is_over(closing) || end.is_elapsed() || (armed.is_none() && *closing.borrow()) {
             return Next::End;
+        }
+        if doubt.as_ref().is_some_and(|doubt| doubt.is_raised()) {
+            if closed.as_mut().now_or_never().is_some() {
+                return Next::End;
+            }
+            *armed = None;
         }
         let mut told = pin!(watching.next_told());
         poll_fn(|context| {
             if let Poll::Ready(event) = told.as_mut().poll(context) {
                 return Poll::Ready(Next::Told(event));
             }
-            let is_due =
-                is_over(closing) || end.is_elapsed() || bookmark.as_ref().is_some_and(|due| due.is_elapsed());
+            let is_due = is_over(closing)
+                || end.is_elapsed()
+                || bookmark.as_ref().is_some_and(|due| due.is_elapsed())
+                || doubt.as_ref().is_some_and(|doubt| doubt.is_raised());
             if !is_due && armed.as_ref().is_some_and(|armed| armed.will_wake(context.waker())) {
                 return Poll::Pending;
             }
@@ -270,6 +297,7 @@ mod tests {
     fn watches_last_as_long_as_asked_or_half_an_hour_to_an_hour() {
         let mut entropy = SeededEntropy::new(1);
         assert_eq!(lifetime(Some(7), &mut entropy), Duration::from_secs(7));
+        assert_eq!(lifetime(Some(999_999_999), &mut entropy), LONGEST);
         for asked in [None, Some(0), Some(-1)].into_iter().cycle().take(300) {
             let lasts = lifetime(asked, &mut entropy);
             assert!((SHORTEST..SHORTEST * 2).contains(&lasts), "{lasts:?}");

@@ -76,20 +76,22 @@ fn put_in(policy: &mut Policy, stored: &Stored) {
 }
 
 fn take_out(policy: &mut Policy, key: &str) {
-    let parts: Vec<&str> = key.strip_prefix(PREFIX).unwrap_or_default().split('/').collect();
-    let object = match parts[..] {
-        ["roles", namespace, name] => identity("Role", namespace, name),
-        ["rolebindings", namespace, name] => identity("RoleBinding", namespace, name),
-        ["clusterroles", name] => identity("ClusterRole", "", name),
-        ["clusterrolebindings", name] => identity("ClusterRoleBinding", "", name),
-        _ => return,
-    };
+    let Some((kind, namespace, name)) = identity_of(key) else { return };
+    let object = json!({"kind": kind, "metadata": {"namespace": namespace, "name": name}});
     // It has the form of one of the four kinds: there is nothing to refuse.
     policy.remove(&object).ok();
 }
 
-fn identity(kind: &str, namespace: &str, name: &str) -> Value {
-    json!({"kind": kind, "metadata": {"namespace": namespace, "name": name}})
+/// Kind, namespace and name of the role or binding with this key.
+pub(super) fn identity_of(key: &str) -> Option<(&'static str, &str, &str)> {
+    let parts: Vec<&str> = key.strip_prefix(PREFIX)?.split('/').collect();
+    match parts[..] {
+        ["roles", namespace, name] => Some(("Role", namespace, name)),
+        ["rolebindings", namespace, name] => Some(("RoleBinding", namespace, name)),
+        ["clusterroles", name] => Some(("ClusterRole", "", name)),
+        ["clusterrolebindings", name] => Some(("ClusterRoleBinding", "", name)),
+        _ => None,
+    }
 }
 
 impl Server {

@@ -141,6 +141,7 @@ impl Server {
                 if definition::is_definition(call.resource) {
                     self.refresh_registry();
                 }
+                self.revoke(call.resource, &about);
                 self.refresh_policy(call.resource);
                 self.refresh_hooks(call.resource);
                 Ok(Some(commit.revision))

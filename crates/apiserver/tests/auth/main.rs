@@ -5,6 +5,7 @@
 mod grants;
 mod pki;
 mod reviews;
+mod revocation;
 mod support;
 mod tokens;
 mod who_may;

@@ -43,6 +43,11 @@ impl World {
         world
     }
 
+    /// The same decisions, to be handed on.
+    pub(crate) fn auth_again(&self) -> Auth {
+        Auth::new(self.server.clone()).with_key(SigningKey::from_pem(KEY).unwrap())
+    }
+
     /// A whole request of a user: authorised, then answered.
     pub(crate) async fn ask(
         &self,

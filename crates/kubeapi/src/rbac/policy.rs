@@ -54,6 +54,15 @@ enum Holder {
     Group(String),
 }
 
+/// Whose permissions rest on a role or a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Affected {
+    /// These users', by name.
+    Users(BTreeSet<String>),
+    /// Anybody's, for groups are among its subjects.
+    Everybody,
+}
+
 /// What one binding gives to a user.
 pub(super) struct Grant<'a> {
     /// The rules of the role, if it is there.
@@ -121,6 +130,36 @@ impl Policy {
         if bindings.by_name.is_empty() {
             self.bindings.remove(namespace);
         }
+    }
+
+    /// Whose permissions change with a Role, ClusterRole, RoleBinding or ClusterRoleBinding.
+    pub fn affected(&self, kind: &str, namespace: &str, name: &str) -> Affected {
+        let Some(bindings) = self.bindings.get(namespace) else {
+            return if kind == "ClusterRole" {
+                Affected::Everybody
+            } else {
+                Affected::Users(BTreeSet::new())
+            };
+        };
+        let bindings: Vec<&Binding> = match kind {
+            // Bindings of every namespace may refer to it.
+            "ClusterRole" => return Affected::Everybody,
+            "Role" => {
+                let refers =
+                    |binding: &&Binding| binding.role_ref.kind == kind && binding.role_ref.name == name;
+                bindings.by_name.values().map(|binding| &**binding).filter(refers).collect()
+            }
+            _ => bindings.by_name.get(name).map(|binding| &**binding).into_iter().collect(),
+        };
+        let mut users = BTreeSet::new();
+        for subject in bindings.into_iter().flat_map(|binding| &binding.subjects) {
+            match holder_of(subject, namespace) {
+                Some(Holder::User(name)) => drop(users.insert(name)),
+                Some(Holder::Group(_)) => return Affected::Everybody,
+                None => {}
+            }
+        }
+        Affected::Users(users)
     }
 
     /// All ClusterRoles, by name.
