@@ -6,6 +6,7 @@ mod act;
 mod context;
 mod gather;
 mod installation;
+pub(crate) mod rendering;
 mod view;
 mod wiring;
 

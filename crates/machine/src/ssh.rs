@@ -181,7 +181,7 @@ async fn remove(order: &Order, output: &Output) -> Result<(), Failure> {
 fn key(order: &Order) -> Result<String, Failure> {
     let missing = || Failure::Check("sshKey: give the private key with which hosts are reached".into());
     let path = order.arguments.text("key-file").ok_or_else(missing)?;
-    fs::read_to_string(path).map_err(|error| Failure::Check(format!("sshKey: cannot read {path}: {error}")))
+    order.file(path).map_err(|failure| Failure::Check(format!("sshKey: {failure}")))
 }
 
 fn failed(error: Error) -> Failure {

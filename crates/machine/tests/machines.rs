@@ -39,8 +39,25 @@ impl Stage {
             said.lock().unwrap().push_str(&format!("{line}\n"));
         });
         let drivers = Drivers::default().with(Docker).with(Ssh);
-        let done = machine::run(&drivers, &command, BTreeMap::new(), self.storage.path(), &output);
+        let driver = match words.iter().any(|word| word.starts_with("--ssh-")) || self.is_ssh(&command.name) {
+            true => "ssh",
+            false => "docker",
+        };
+        let task = machine::Task {
+            command: &command,
+            driver,
+            owner: "default/m/u",
+            environment: BTreeMap::new(),
+            storage: self.storage.path(),
+            files: self.storage.path(),
+        };
+        let done = machine::run(&drivers, task, &output);
         self.runtime.block_on(done)
+    }
+
+    /// Whether the state knows of a server of the driver `ssh`.
+    fn is_ssh(&self, name: &str) -> bool {
+        machine::record::driver(self.storage.path(), name).unwrap().as_deref() == Some("ssh")
     }
 
     fn file(&self, name: &str, content: &str) -> String {

@@ -113,7 +113,14 @@ impl World {
         };
         self.running.spawn(jobs::run(
             parts,
-            jobs::Settings { directory, drivers, rancher_machine, downloads, marked_only: false },
+            jobs::Settings {
+                directory,
+                drivers,
+                rancher_machine,
+                downloads,
+                environment: Default::default(),
+                marked_only: false,
+            },
         ));
     }
 
