@@ -25,7 +25,7 @@ use api::machine::Machine;
 use api::management::v3::NodeDriver;
 
 pub use create::{Create, Facts as CreateFacts, create};
-pub use credential::environment;
+pub use credential::{environment, granted};
 pub use job::{Certificates, Installation, Order, Ordered, SET, deletes, order, state};
 pub use kinds::{driver, kinds};
 pub use node::{Joined, joined};

@@ -135,7 +135,9 @@ impl Machines {
         let marked = context.settings.marked.marks(&driver.name());
         let ordered = match context.renderer.order(driver, &facts.object, deletes, marked) {
             Ok(rendered) => rendered.ordered,
-            Err(Lacks::Credential(named)) => return self.lacks_credential(facts, turn, &named).await,
+            Err(lacks @ (Lacks::Credential(_) | Lacks::Grant(_) | Lacks::File { .. })) => {
+                return self.lacks_credential(facts, turn, &lacks).await;
+            }
             Err(Lacks::Unreadable(error)) => return Err(error.into()),
             Err(lacks) => {
                 let machine = identity(&facts.infra).to_string();
@@ -149,9 +151,9 @@ impl Machines {
         self.apply_one(facts, turn, &ordered.job).await
     }
 
-    async fn lacks_credential(&self, facts: &Facts, turn: &Turn, name: &str) -> Result<(), Error> {
+    async fn lacks_credential(&self, facts: &Facts, turn: &Turn, lacks: &Lacks) -> Result<(), Error> {
         let subject = identity(&facts.infra).to_string();
-        let awaits = format!("waiting for the cloud credential {name}");
+        let awaits = lacks.to_string();
         let wait = Wait::new(Code::CredentialMissing, subject, awaits, "create it, or correct the name");
         self.write_status(facts, turn, facts.waiting(&wait)).await?;
         self.tell(facts, &wait).await;

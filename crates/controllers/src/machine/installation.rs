@@ -116,7 +116,7 @@ pub(super) fn policy(context: &Context) -> Policy {
     }
 }
 
-fn data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
     let view = secret.view::<Secret>().ok();
     let data = view.and_then(|secret| secret.data.clone()).unwrap_or_default();
     data.into_iter().map(|(key, value)| (key, value.0)).collect()

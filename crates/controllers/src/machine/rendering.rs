@@ -14,7 +14,8 @@ use api::provisioning::v1::Cluster as ProvisioningCluster;
 use kit::object::Unreadable;
 use kit::{Cache, Key, KindId, Object, owners};
 use provisioning::machine::flags::Special;
-use provisioning::machine::{Order, Ordered, arguments, order, program};
+use provisioning::machine::{Order, Ordered, arguments, granted, order, program};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::installation::{self, Installation};
@@ -52,6 +53,21 @@ pub(crate) enum Lacks {
     /// A Secret is named that is not there.
     #[error("waiting for the cloud credential {0}")]
     Credential(String),
+    /// A field refers to content that is not there.
+    #[error("{field}: waiting for the key {key} of Secret {name} in the machine's namespace")]
+    File {
+        /// Which field.
+        field: String,
+        /// Name of the Secret.
+        name: String,
+        /// Its key.
+        key: String,
+    },
+    /// A credential is named that the machine may not use.
+    #[error(
+        "its Cluster does not name the cloud credential {0}: name it in spec.cloudCredentialSecretName of the Cluster or of its pool"
+    )]
+    Grant(String),
     /// The driver is off.
     #[error("driver {0} is not active: nothing is made with it")]
     Driver(String),
@@ -104,12 +120,18 @@ impl Renderer {
             return Err(Lacks::Machine);
         }
         let program = program(node_driver.as_deref(), None, &infra);
-        let environment = self.environment_of(driver, object.namespace(), credential(&infra))?;
+        let aliases = aliases(node_driver.as_deref());
+        let infra = self.with_contents(infra, object, &aliases)?;
+        let named = credential(&infra);
+        if !self.may_use(object, named, deletes && infra.spec.common.cloud_credential_secret_name == named)? {
+            return Err(Lacks::Grant(named.to_owned()));
+        }
+        let environment = self.environment_of(driver, object.namespace(), named)?;
         let ordered = order(&Order {
             machine: &infra,
             driver,
             program: &program,
-            aliases: &aliases(node_driver.as_deref()),
+            aliases: &aliases,
             environment: &environment,
             bootstrap_secret: bootstrap.as_deref(),
             cluster: arguments::Cluster {
@@ -120,6 +142,41 @@ impl Renderer {
         });
         let owner = format!("{}/{}/{}", object.namespace(), object.name(), object.uid());
         Ok(Rendered { ordered, driver: driver.name(), owner, remembered: program.remembered })
+    }
+
+    /// The machine with the contents of files that its fields refer to by `secret://NAME/KEY`, from Secrets of its own namespace.
+    fn with_contents(
+        &self,
+        infra: Arc<Machine>,
+        object: &Object,
+        aliases: &BTreeMap<String, String>,
+    ) -> Result<Arc<Machine>, Lacks> {
+        let mut infra = infra;
+        for field in aliases.keys() {
+            let text = infra.spec.fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let Some((name, key)) = arguments::in_secret(&text) else { continue };
+            let secret = self.secrets.get(&Key::new(object.namespace(), name));
+            let content = secret.and_then(|secret| installation::data(&secret).remove(key));
+            let content = content.and_then(|content| String::from_utf8(content).ok());
+            let lacks = || Lacks::File { field: field.clone(), name: name.into(), key: key.into() };
+            let content = content.ok_or_else(lacks)?;
+            Arc::make_mut(&mut infra).spec.fields.insert(field.clone(), content.into());
+        }
+        Ok(infra)
+    }
+
+    /// Whether a machine may use a credential: one beside it always; one of `cattle-global-data` if its Cluster names it. A pool may
+    /// have another credential by now: a server goes with the one that its machine's spec names, about which admission asked.
+    fn may_use(&self, object: &Object, name: &str, goes_with_it: bool) -> Result<bool, Unreadable> {
+        if name.is_empty()
+            || installation::credential_key(object.namespace(), name).namespace == object.namespace()
+        {
+            return Ok(true);
+        }
+        let cluster = self.owner(object)?.map(|(_, machine)| machine.spec.cluster_name.clone());
+        let cluster = cluster.and_then(|name| self.provisioning.get(&Key::new(object.namespace(), &name)));
+        let cluster = cluster.map(|cluster| cluster.view::<ProvisioningCluster>()).transpose()?;
+        Ok(goes_with_it || granted(cluster.as_deref(), name))
     }
 
     fn environment_of(

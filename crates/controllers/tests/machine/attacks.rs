@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::process::{Stage, in_real_time};
-use crate::world::{World, story};
+use crate::world::{World, condition, story};
 
 /// A Job like that of another machine, by everything that labels and annotations can say, with a template of the tenant's own.
 fn forged(real: &Value, machine: &str, name: &str, args: &[String]) -> Value {
@@ -223,5 +223,83 @@ fn a_state_that_names_another_driver_is_not_followed() {
             })
             .await;
         assert_eq!(stage.tries("fine").1, 0);
+    });
+}
+
+#[test]
+fn a_key_in_a_secret_reaches_the_driver_and_no_other_object() {
+    story(async || {
+        let world = World::new().await;
+        world
+            .create("Secret", "keys", json!({"stringData": {"ssh-privatekey": "KEY", "other": "OTHER"}}))
+            .await;
+        world
+            .create_in("victim", "Secret", "keys", json!({"stringData": {"ssh-privatekey": "VICTIM"}}))
+            .await;
+        world.sleep(1).await;
+        for (name, reference, content) in
+            [("usual", "secret://keys", "KEY\n"), ("named", "secret://keys/other", "OTHER\n")]
+        {
+            world.machine(name, json!({"sshKey": reference})).await;
+            world.condition("ScriptedMachine", name, "Ready", "True").await;
+            let machine = world.get("ScriptedMachine", name).await;
+            assert_eq!(machine["spec"]["sshKey"], reference, "the content is in Secrets alone");
+            let files = world.get("Secret", &format!("{name}-machine-provision")).await;
+            assert_eq!(files["data"]["id_rsa"], STANDARD.encode(content));
+        }
+        for (name, reference) in [("victim", "secret://victim:keys"), ("path", "secret://../victim/keys")] {
+            world.machine(name, json!({"sshKey": reference})).await;
+            world.condition("ScriptedMachine", name, "Ready", "False").await;
+            let machine = world.get("ScriptedMachine", name).await;
+            assert_eq!(condition(&machine, "Ready")["reason"], "CredentialMissing", "{machine}");
+        }
+        // A path is content like any other.
+        world.machine("plain", json!({"sshKey": "/etc/hostname"})).await;
+        world.condition("ScriptedMachine", "plain", "Ready", "True").await;
+        let files = world.get("Secret", "plain-machine-provision").await;
+        assert_eq!(files["data"]["id_rsa"], STANDARD.encode("/etc/hostname\n"));
+    });
+}
+
+#[test]
+fn a_machine_uses_no_credential_of_somebody_else_s() {
+    story(async || {
+        let world = World::new().await;
+        let secret = json!({"stringData": {"x-token": "canary"}});
+        world.create_in("victim", "Secret", "cc", secret.clone()).await;
+        world.create_in("cattle-global-data", "Secret", "cc", secret.clone()).await;
+        world.create_in("cattle-global-data", "Secret", "granted", secret).await;
+        world
+            .provisioning_cluster("c", json!({"cloudCredentialSecretName": "cattle-global-data:granted"}))
+            .await;
+        world.sleep(2).await;
+        for (name, credential, code) in [
+            ("other-namespace", "victim:cc", "CredentialMissing"),
+            ("not-granted", "cattle-global-data:cc", "CredentialMissing"),
+        ] {
+            world.machine(name, json!({"common": {"cloudCredentialSecretName": credential}})).await;
+            world.condition("ScriptedMachine", name, "Ready", "False").await;
+            let machine = world.get("ScriptedMachine", name).await;
+            assert_eq!(condition(&machine, "Ready")["reason"], code, "{machine}");
+            // Nor by a status of the tenant's own.
+            let status = json!({"cloudCredentialSecretName": credential});
+            world.patch_status("ScriptedMachine", name, status).await;
+            world
+                .patch(
+                    "ScriptedMachine",
+                    name,
+                    json!({"spec": {"common": {"cloudCredentialSecretName": ""}}}),
+                )
+                .await;
+            world.sleep(60).await;
+        }
+        assert_eq!(world.servers(|servers| servers.creates), 0);
+        for secret in world.list("Secret").await {
+            let text = secret["data"].to_string();
+            assert!(!text.contains(&STANDARD.encode("canary")), "{secret}");
+        }
+        let granted = json!({"common": {"cloudCredentialSecretName": "cattle-global-data:granted"}});
+        world.machine("granted", granted).await;
+        world.condition("ScriptedMachine", "granted", "Ready", "True").await;
     });
 }

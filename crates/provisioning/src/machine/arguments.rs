@@ -19,6 +19,18 @@ const AWS_OWNED: &str = "kubernetes.io/cluster/";
 /// The security group that the driver may change.
 const AWS_GROUP: &str = "rancher-nodes";
 
+/// How the content of a file is referred to: `secret://NAME/KEY`, in a Secret beside the machine.
+const IN_SECRET: &str = "secret://";
+
+/// The key of a Secret with an SSH key, as Kubernetes calls it.
+const SSH_PRIVATE_KEY: &str = "ssh-privatekey";
+
+/// The name and the key of the Secret that a text refers to, if it does.
+pub fn in_secret(text: &str) -> Option<(&str, &str)> {
+    let place = text.strip_prefix(IN_SECRET)?;
+    Some(place.split_once('/').unwrap_or((place, SSH_PRIVATE_KEY)))
+}
+
 /// What a command line needs to know of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Cluster<'a> {
