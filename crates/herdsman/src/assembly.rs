@@ -13,6 +13,7 @@ use controllers::controlplane::{Releases, Waits, WaitsCollector};
 use kit::Caches;
 use kit::access::{Dial, Direct};
 use machine::Drivers;
+use machine::docker::Docker;
 use prometheus_client::registry::Registry;
 use sim::{Uplink, World};
 use tokio::sync::watch;
@@ -39,6 +40,8 @@ pub(crate) struct Ground {
     /// Where agents for nodes are.
     pub(crate) assets: Vec<PathBuf>,
     pub(crate) rancher_machine: Option<PathBuf>,
+    /// The driver `docker`, if it is enabled.
+    pub(crate) docker: Option<Docker>,
     pub(crate) jobs: Jobs,
     /// Which arguments distributions take.
     pub(crate) releases: Arc<Releases>,
@@ -56,6 +59,7 @@ pub(crate) struct Assembly {
     standings: Arc<Standings>,
     directory: PathBuf,
     rancher_machine: Option<PathBuf>,
+    docker: Option<Docker>,
     jobs: Jobs,
     releases: Arc<Releases>,
     /// Our own end, for controllers.
@@ -79,6 +83,7 @@ impl Assembly {
             directory,
             assets,
             rancher_machine,
+            docker,
         } = ground;
         let server = ServerInfo { url: public.url.clone(), ca_certificates: public.ca_certificates.clone() };
         let (public, server) = (watch::Sender::new(public), watch::Sender::new(server));
@@ -112,6 +117,7 @@ impl Assembly {
             standings,
             directory,
             rancher_machine,
+            docker,
             jobs,
             releases,
             server,
@@ -153,7 +159,7 @@ impl Assembly {
             assets: self.gateway.assets().clone(),
             standings: self.standings.clone(),
             directory: self.directory.clone(),
-            drivers: Drivers::built_in().with(Simulated(world.machines())),
+            drivers: Drivers::built_in(self.docker.clone()).with(Simulated(world.machines())),
             rancher_machine: self.rancher_machine.clone(),
             waits: self.waits.clone(),
             jobs: self.jobs,

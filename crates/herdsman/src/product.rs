@@ -133,6 +133,7 @@ impl Product {
             directory: directory.clone(),
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
+            docker: serving.docker,
             jobs: Jobs::Alone,
             releases: serving.releases,
             has_tunnels: true,

@@ -174,6 +174,7 @@ fn setup(directory: &Path, ground: &Ground) -> Setup {
             server_url: None,
             certificate: Certificate::Issued(Vec::new()),
             rancher_machine: None,
+            docker: ground.docker.clone(),
             assets: ground.assets.clone(),
             releases: Default::default(),
         },

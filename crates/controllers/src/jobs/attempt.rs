@@ -116,6 +116,10 @@ async fn work(
         let task = Task { command, driver, owner, environment, storage: &storage, files: &mounts };
         return machine::run(&context.settings.drivers, task, &output).await;
     }
+    if let Some(words) = machine::drivers::off(driver) {
+        transcript.say(words);
+        return machine::run::FAILURE;
+    }
     let authorities = context.server.borrow().ca_certificates.clone();
     let job = process::Asked {
         command: &command,
@@ -163,7 +167,9 @@ async fn prepare(
         }
     }
     let command = Command::parse(&words).map_err(|error| error.to_string())?;
-    if let Some(path) = paths::outside(&words, &files.mounted(""), &paths::roots()) {
+    // Drivers of our own open files of their order only; rancher-machine opens whatever it is told.
+    let is_process = context.settings.drivers.get(&rendered.driver).is_none();
+    if let Some(path) = paths::outside(&words, &files.mounted(""), &paths::roots()).filter(|_| is_process) {
         return Err(format!("{path} is not a file of the Job: its command reads nothing else on the server"));
     }
     state::load(context, job, files).await?;
