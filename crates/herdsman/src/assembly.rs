@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use ::gateway::headers::Proxies;
 use ::gateway::{Book, Gateway, Kubernetes, Public, TunnelDial};
 use anyhow::Context as _;
 use capi::ClusterCache;
@@ -14,6 +15,7 @@ use kit::Caches;
 use kit::access::{Dial, Direct};
 use machine::Drivers;
 use machine::docker::Docker;
+use machine::ssh::Ssh;
 use prometheus_client::registry::Registry;
 use sim::{Uplink, World};
 use tokio::sync::watch;
@@ -42,6 +44,10 @@ pub(crate) struct Ground {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// The driver `docker`, if it is enabled.
     pub(crate) docker: Option<Docker>,
+    /// Whether hosts of the driver `ssh` need a key that a user gave.
+    pub(crate) strict_host_keys: bool,
+    /// Load balancers in front of the server.
+    pub(crate) proxies: Proxies,
     pub(crate) jobs: Jobs,
     /// Which arguments distributions take.
     pub(crate) releases: Arc<Releases>,
@@ -59,7 +65,7 @@ pub(crate) struct Assembly {
     standings: Arc<Standings>,
     directory: PathBuf,
     rancher_machine: Option<PathBuf>,
-    docker: Option<Docker>,
+    drivers: Drivers,
     jobs: Jobs,
     releases: Arc<Releases>,
     /// Our own end, for controllers.
@@ -84,6 +90,8 @@ impl Assembly {
             assets,
             rancher_machine,
             docker,
+            strict_host_keys,
+            proxies,
         } = ground;
         let server = ServerInfo { url: public.url.clone(), ca_certificates: public.ca_certificates.clone() };
         let (public, server) = (watch::Sender::new(public), watch::Sender::new(server));
@@ -100,6 +108,7 @@ impl Assembly {
             public: public.subscribe(),
             settings: ::gateway::Settings {
                 assets,
+                proxies,
                 metrics: metrics(&waits, &standings),
                 ..Default::default()
             },
@@ -117,7 +126,7 @@ impl Assembly {
             standings,
             directory,
             rancher_machine,
-            docker,
+            drivers: Drivers::built_in(docker, Ssh { strict: strict_host_keys }),
             jobs,
             releases,
             server,
@@ -159,7 +168,7 @@ impl Assembly {
             assets: self.gateway.assets().clone(),
             standings: self.standings.clone(),
             directory: self.directory.clone(),
-            drivers: Drivers::built_in(self.docker.clone()).with(Simulated(world.machines())),
+            drivers: self.drivers.clone().with(Simulated(world.machines())),
             rancher_machine: self.rancher_machine.clone(),
             waits: self.waits.clone(),
             jobs: self.jobs,

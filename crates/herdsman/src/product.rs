@@ -134,6 +134,8 @@ impl Product {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             docker: serving.docker,
+            strict_host_keys: serving.strict_host_keys,
+            proxies: serving.proxies,
             jobs: Jobs::Alone,
             releases: serving.releases,
             has_tunnels: true,

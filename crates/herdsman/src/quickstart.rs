@@ -175,6 +175,8 @@ fn setup(directory: &Path, ground: &Ground) -> Setup {
             certificate: Certificate::Issued(Vec::new()),
             rancher_machine: None,
             docker: ground.docker.clone(),
+            strict_host_keys: false,
+            proxies: Default::default(),
             assets: ground.assets.clone(),
             releases: Default::default(),
         },

@@ -18,6 +18,7 @@ use kit::access::Direct;
 use kube::Client;
 use machine::Drivers;
 use machine::docker::Docker;
+use machine::ssh::Ssh;
 use sim::{Internet, World};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, OnceCell};
@@ -267,7 +268,7 @@ impl Server {
                 assembly.gateway.wait_ready().await;
             }
             if self.setup.groups.contains(&Group::Machine) {
-                let drivers = Drivers::built_in(self.setup.docker.clone());
+                let drivers = Drivers::built_in(self.setup.docker.clone(), Ssh::default());
                 let names = drivers.all().map(|driver| driver.name()).chain([simulated::NAME]);
                 if let Err(error) = crds::wait_all(&self.client, &config_kinds(names)).await {
                     tracing::warn!(error = format!("{error:#}"), "drivers are not ready");
@@ -395,6 +396,8 @@ impl Front {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             docker: serving.docker,
+            strict_host_keys: serving.strict_host_keys,
+            proxies: serving.proxies,
             jobs: setup.jobs,
             releases: serving.releases,
             has_tunnels: listener.is_some(),

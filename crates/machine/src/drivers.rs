@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::Driver;
 use crate::docker::Docker;
+use crate::ssh::Ssh;
 
 /// Drivers by name. Clones share them.
 #[derive(Clone, Default)]
@@ -15,8 +16,8 @@ pub struct Drivers {
 
 impl Drivers {
     /// The drivers that this crate has: `ssh`, and `docker` where the server's operator enables it.
-    pub fn built_in(docker: Option<Docker>) -> Self {
-        let all = Drivers::default().with(crate::ssh::Ssh);
+    pub fn built_in(docker: Option<Docker>, ssh: Ssh) -> Self {
+        let all = Drivers::default().with(ssh);
         match docker {
             Some(docker) => all.with(docker),
             None => all,
@@ -62,11 +63,11 @@ mod tests {
         let names =
             |drivers: &Drivers| drivers.all().map(|driver| driver.name().to_owned()).collect::<Vec<_>>();
         assert_eq!(
-            names(&Drivers::built_in(None)),
+            names(&Drivers::built_in(None, Ssh::default())),
             ["ssh"],
             "a container is no boundary: docker is the operator's to enable"
         );
-        let drivers = Drivers::built_in(Some(Docker::default()));
+        let drivers = Drivers::built_in(Some(Docker::default()), Ssh::default());
         assert_eq!(names(&drivers), ["docker", "ssh"]);
         for driver in drivers.all() {
             let kinds = api::machine::Driver::named(driver.name()).unwrap();

@@ -39,7 +39,7 @@ impl Stage {
             said.lock().unwrap().push_str(&format!("{line}\n"));
         });
         let host = Daemon::shared().map(|docker| docker.host()).unwrap_or_default();
-        let drivers = Drivers::default().with(Docker { host, ..Docker::default() }).with(Ssh);
+        let drivers = Drivers::default().with(Docker { host, ..Docker::default() }).with(Ssh::default());
         let driver = match words.iter().any(|word| word.starts_with("--ssh-")) || self.is_ssh(&command.name) {
             true => "ssh",
             false => "docker",

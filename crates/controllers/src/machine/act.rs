@@ -78,6 +78,15 @@ impl Machines {
         self.patch(facts, turn, json!({"metadata": {"annotations": {key: value}}})).await
     }
 
+    /// Notes for people by which key the server's host is known.
+    pub(super) async fn note_host_key(&self, facts: &Facts, turn: &Turn) -> Result<(), Error> {
+        let key = annotations::HERDSMAN_SSH_HOST_KEY;
+        match facts.host_key.as_deref().filter(|shown| facts.object.annotation(key) != Some(shown)) {
+            Some(shown) => self.patch(facts, turn, json!({"metadata": {"annotations": {key: shown}}})).await,
+            None => Ok(()),
+        }
+    }
+
     async fn patch(&self, facts: &Facts, turn: &Turn, patch: Value) -> Result<(), Error> {
         let context = &self.context;
         Ok(context.writer.patch(turn, &self.kind.cache, &facts.object.key(), patch).await?)

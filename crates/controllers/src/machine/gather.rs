@@ -27,6 +27,8 @@ pub(super) struct Facts {
     pub(super) cluster: Option<Arc<capi::Cluster>>,
     pub(super) job: Option<(Arc<Object>, JobView)>,
     state_is_empty: bool,
+    /// The fingerprint of the key by which its host is known, of the driver `ssh`.
+    pub(super) host_key: Option<String>,
     /// The driver, if users may make machines with it.
     active: Option<Program>,
     policy: Policy,
@@ -43,12 +45,14 @@ pub(super) fn facts(context: &Context, kind: &Watched, object: Arc<Object>) -> R
     let driver = context.renderer.node_driver(&kind.driver)?;
     let active = driver.as_deref().filter(|driver| driver.spec.active);
     let active = active.map(|driver| program(Some(driver), None, &infra));
+    let state = state(context, &object)?;
     let namespace = context.namespaces.get(&Key::new("", object.namespace()));
     Ok(Facts {
         machine,
         cluster,
         job: job(context, &object),
-        state_is_empty: state_is_empty(context, &object)?,
+        state_is_empty: state.as_deref().is_none_or(machine::archive::is_empty),
+        host_key: state.as_deref().filter(|_| kind.driver.name() == "ssh").and_then(machine::ssh::shown_key),
         active,
         policy: installation::policy(context),
         namespace_goes: namespace.is_some_and(|namespace| namespace.deleting()),
@@ -119,11 +123,10 @@ fn job(context: &Context, object: &Object) -> Option<(Arc<Object>, JobView)> {
     Some((job, view))
 }
 
-/// Whether the state Secret knows of no server.
-fn state_is_empty(context: &Context, object: &Object) -> Result<bool, Error> {
+/// What the state Secret has, packed.
+fn state(context: &Context, object: &Object) -> Result<Option<Vec<u8>>, Error> {
     let name = names::machine_state_secret(InfraMachine(object.name()));
-    let Some(secret) = context.secrets.get(&Key::new(object.namespace(), &name)) else { return Ok(true) };
+    let Some(secret) = context.secrets.get(&Key::new(object.namespace(), &name)) else { return Ok(None) };
     let secret = secret.view::<Secret>()?;
-    let packed = secret.data.as_ref().and_then(|data| data.get(keys::EXTRACTED_CONFIG));
-    Ok(packed.is_none_or(|packed| machine::archive::is_empty(&packed.0)))
+    Ok(secret.data.as_ref().and_then(|data| data.get(keys::EXTRACTED_CONFIG)).map(|packed| packed.0.clone()))
 }
