@@ -18,8 +18,8 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 /// What its machines call themselves.
 const ARCHITECTURE: &str = "amd64";
 
-/// What the product's unit is called.
-const UNIT: &str = "herdsman.service";
+/// The product's unit, the user that it runs as, and what the driver docker needs beside it.
+const UNIT: [&str; 3] = ["herdsman.service", "herdsman.sysusers", "herdsman-docker.conf"];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -37,9 +37,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let directory = directory()?;
     let product = directory.join(format!("herdsman-{ARCHITECTURE}"));
     put(&product, &fs::read(build_product()?)?, 0o755)?;
-    let unit = directory.join(UNIT);
-    put(&unit, &fs::read(root().join("deploy/systemd").join(UNIT))?, 0o644)?;
-    let mut files = vec![agent, product, unit];
+    let mut files = vec![agent, product];
+    for name in UNIT {
+        let file = directory.join(name);
+        put(&file, &fs::read(root().join("deploy/systemd").join(name))?, 0o644)?;
+        files.push(file);
+    }
     files.extend(crate::image::build(crate::image::Which::All)?);
     let sums = directory.join("SHA256SUMS");
     put(&sums, checksums(&files)?.as_bytes(), 0o644)?;

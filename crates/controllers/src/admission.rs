@@ -4,6 +4,7 @@
 //! webhooks, before a real one ([`review`]).
 
 mod clusters;
+mod machines;
 mod others;
 pub mod review;
 
@@ -12,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use ::provisioning::admission::Operation;
 use api::Kind as _;
-use api::machine::CONFIG_GROUP;
+use api::machine::{self, CONFIG_GROUP};
 use api::management::v3::NodeDriver;
 use api::provisioning::v1::Cluster;
 use kube::Client;
@@ -69,6 +70,7 @@ enum Concern {
     Cluster,
     Secret,
     MachineConfig,
+    Machine,
     NodeDriver,
 }
 
@@ -78,6 +80,7 @@ impl Concern {
             (Cluster::GROUP, Cluster::KIND, "") => Some(Concern::Cluster),
             ("", "Secret", "") => Some(Concern::Secret),
             (CONFIG_GROUP, _, "") => Some(Concern::MachineConfig),
+            (machine::GROUP, _, "") => Some(Concern::Machine),
             (NodeDriver::GROUP, NodeDriver::KIND, "") => Some(Concern::NodeDriver),
             _ => None,
         }
@@ -161,7 +164,11 @@ impl Door {
         match (write.concern(), object) {
             (Some(Concern::Cluster), object) => clusters::judge(self, write, object).await,
             (Some(Concern::Secret), Some(secret)) => others::secret(write, secret),
-            (Some(Concern::MachineConfig), Some(config)) => others::creator(write, config),
+            (Some(Concern::MachineConfig), Some(config)) => {
+                others::creator(write, config)?;
+                machines::judge(self, write, config).await
+            }
+            (Some(Concern::Machine), Some(machine)) => machines::judge(self, write, machine).await,
             (Some(Concern::NodeDriver), object) => others::driver(self, write, object).await,
             _ => Ok(Vec::new()),
         }

@@ -5,6 +5,9 @@
 //! this process, and rancher-machine, as a process. Everything else about them is as on a Kubernetes: a pod for each
 //! attempt with the program's exit code and last words, the Job's status as the Job controller writes it, a pause after
 //! each failure, and an attempt that was lost with this process has failed.
+//!
+//! A Job is only the sign that something is to be done, because users may write Jobs: what is run is rendered from the machine and its
+//! NodeDriver ([`crate::machine::rendering`]). What the Job's own template says is not looked at.
 
 mod attempt;
 mod context;
@@ -44,6 +47,8 @@ pub struct Settings {
     pub rancher_machine: Option<PathBuf>,
     /// Where downloaded drivers are kept.
     pub downloads: PathBuf,
+    /// Our own environment: what the setting `whitelist-envvars` names of it, drivers get.
+    pub environment: BTreeMap<String, String>,
     /// Whether only Jobs that are marked with [`MANAGED_BY`] are run: Kubernetes runs the others.
     pub marked_only: bool,
 }
@@ -117,9 +122,10 @@ impl Jobs {
         match step {
             Step::Nothing => Ok(Ended::Well),
             Step::Start => {
-                let pod = documents::pod(job, &context.suffix());
+                let rendered = context.rendered(job);
+                let pod = documents::pod(job, rendered.as_ref().ok(), &context.suffix());
                 let pod = context.writer.create(turn, &context.pods, pod).await?;
-                context.start(job.clone(), Arc::new(pod));
+                context.start(job.clone(), Arc::new(pod), rendered);
                 Ok(Ended::Again(Duration::ZERO))
             }
             Step::Resume(pod) => {

@@ -6,6 +6,7 @@ mod act;
 mod context;
 mod gather;
 mod installation;
+pub(crate) mod rendering;
 mod view;
 mod wiring;
 
@@ -136,6 +137,7 @@ impl Machines {
             Create::DeleteMachine => self.delete_machine(facts, turn).await?,
             Create::Settled(status) => {
                 self.prune(facts, turn, act::Keep::State).await?;
+                self.note_host_key(facts, turn).await?;
                 self.write_status(facts, turn, *status).await?;
             }
         }

@@ -32,7 +32,7 @@ use crate::headers::{self, Proxies};
 use crate::issue;
 use crate::kubeconfigs::Kubeconfigs;
 use crate::kubernetes::Kubernetes;
-use crate::limit::Limit;
+use crate::limit::{Limit, Who};
 use crate::metrics::{self, Metrics};
 use crate::reviews::{Finding, Reviews};
 use crate::route::{self, Route};
@@ -216,21 +216,20 @@ impl Gateway {
         public
     }
 
-    /// Answers 429 if an address has failed too often.
-    fn limited(&self, from: Option<IpAddr>) -> Option<Response<Body>> {
-        let wait = self.0.limit.wait(from?, &*self.0.clock)?;
+    /// The answer to a token that is not good. It is counted, for its address and for the token's name; after too many of them the answer
+    /// is 429. A good token never comes here: what others behind the same load balancer guess does not lock it out.
+    fn refused(&self, from: Option<IpAddr>, token: Option<&str>, answer: Response<Body>) -> Response<Body> {
+        let (limit, clock) = (&self.0.limit, &*self.0.clock);
+        let who = from.map(Who::Address).into_iter().chain(token.and_then(Who::of_token));
+        let waits = who.filter_map(|who| {
+            let wait = limit.wait(&who, clock);
+            limit.failed(&who, clock);
+            wait
+        });
+        let Some(wait) = waits.max() else { return answer };
         self.0.metrics.limited();
-        let answer = body::text(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many requests from this address were refused: try again later, with a token that is good",
-        );
-        Some(body::retry_after(answer, wait.as_secs().max(1)))
-    }
-
-    fn failed(&self, from: Option<IpAddr>) {
-        if let Some(from) = from {
-            self.0.limit.failed(from, &*self.0.clock);
-        }
+        let words = "too many tokens from this address, or of this name, were not good: try again later, with one that is";
+        body::retry_after(body::text(StatusCode::TOO_MANY_REQUESTS, words), wait.as_secs().max(1))
     }
 
     async fn dispatch(&self, request: Request<Incoming>) -> Response<Body> {
@@ -316,9 +315,6 @@ impl Gateway {
         if request.method() != Method::GET {
             return not_allowed();
         }
-        if let Some(limited) = self.limited(from) {
-            return limited;
-        }
         let headers = request.headers();
         let registrar = &self.0.registrar;
         let document = match route::of(request.uri().path()) {
@@ -333,12 +329,12 @@ impl Gateway {
             }
         };
         document.map(|document| body::document(&document)).unwrap_or_else(|refusal| {
-            if refusal.is_suspicious() {
-                self.failed(from);
-            }
             let id = headers::machine_id(headers).unwrap_or_default();
             tracing::info!(host = id, from = ?from, why = %refusal, "a host is not registered");
-            refusal.answer()
+            match refusal.is_suspicious() {
+                true => self.refused(from, headers::bearer(headers), refusal.answer()),
+                false => refusal.answer(),
+            }
         })
     }
 
@@ -349,17 +345,13 @@ impl Gateway {
         rest: &str,
         from: Option<IpAddr>,
     ) -> Response<Body> {
-        if let Some(limited) = self.limited(from) {
-            return limited;
-        }
+        let token = headers::bearer(request.headers()).map(str::to_owned);
         match clusters::permitted(&self.0.kubeconfigs, &self.0.reviews, &request, id).await {
             Ok(()) => clusters::proxy(&self.0.downstreams, request, id, rest).await,
-            Err(refused) => {
-                if matches!(refused, clusters::Refused::Unknown) {
-                    self.failed(from);
-                }
-                refused.answer()
+            Err(refused @ clusters::Refused::Unknown) => {
+                self.refused(from, token.as_deref(), refused.answer())
             }
+            Err(refused) => refused.answer(),
         }
     }
 }
@@ -393,6 +385,10 @@ impl Front for Gateway {
 
     fn refused_connection(&self) {
         self.0.metrics.refused();
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        self.0.settings.proxies.contain(address)
     }
 }
 

@@ -210,7 +210,8 @@ impl Proxies {
         networks.iter().map(read).collect::<Result<_, _>>().map(Proxies)
     }
 
-    fn contain(&self, address: IpAddr) -> bool {
+    /// Whether an address is one of theirs.
+    pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|(network, bits)| match (network, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(*bits)).unwrap_or(0);

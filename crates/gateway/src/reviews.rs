@@ -16,6 +16,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
+use tokio::sync::Semaphore;
 
 use crate::book::Book;
 use crate::credential::Hash;
@@ -24,6 +25,11 @@ use crate::credential::Hash;
 const BELIEVED: Duration = Duration::from_secs(10);
 /// No more answers are remembered than this.
 const MOST: usize = 4_096;
+
+/// How long it is believed that nobody knows a token.
+const UNKNOWN_FOR: Duration = Duration::from_secs(5);
+/// How many tokens are asked about at a time; further ones wait.
+const ASKED_AT_A_TIME: usize = 16;
 
 /// The verb that opens a cluster's proxy.
 pub const VERB: &str = "own";
@@ -45,6 +51,9 @@ pub struct Reviews {
     book: Book,
     clock: Arc<dyn Clock>,
     known: Mutex<BTreeMap<(Hash, String), Monotonic>>,
+    /// Tokens that nobody knew, and when.
+    unknown: Mutex<BTreeMap<Hash, Monotonic>>,
+    asked: Semaphore,
 }
 
 impl std::fmt::Debug for Reviews {
@@ -56,7 +65,14 @@ impl std::fmt::Debug for Reviews {
 impl Reviews {
     /// By this client's rights; who is in the book is known without asking.
     pub fn new(client: Client, book: Book, clock: Arc<dyn Clock>) -> Self {
-        Reviews { client, book, clock, known: Mutex::default() }
+        Reviews {
+            client,
+            book,
+            clock,
+            known: Mutex::default(),
+            unknown: Mutex::default(),
+            asked: Semaphore::new(ASKED_AT_A_TIME),
+        }
     }
 
     /// Whether the holder of a token may use the proxy of a cluster.
@@ -122,12 +138,21 @@ impl Reviews {
                 ..SubjectAccessReviewSpec::default()
             }));
         }
+        let hash = Hash::of(token);
+        if self.is_unknown(&hash) {
+            return Ok(None);
+        }
+        // Whoever guesses waits for others who guess; nobody is refused for it.
+        let _turn = self.asked.acquire().await;
         let spec = TokenReviewSpec { token: token.into(), audiences: None };
         let api: Api<TokenReview> = Api::all(self.client.clone());
         let answer =
             api.create(&PostParams::default(), &TokenReview { spec, ..TokenReview::default() }).await?;
         let status = answer.status.unwrap_or_default();
         let user = status.user.filter(|_| status.authenticated == Some(true));
+        if user.is_none() {
+            self.note_unknown(hash);
+        }
         Ok(user.map(|user| SubjectAccessReviewSpec {
             user: user.username,
             uid: user.uid,
@@ -135,6 +160,23 @@ impl Reviews {
             extra: user.extra,
             ..SubjectAccessReviewSpec::default()
         }))
+    }
+
+    fn is_unknown(&self, hash: &Hash) -> bool {
+        let now = self.clock.monotonic();
+        let unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        unknown.get(hash).is_some_and(|at| now.since(*at) < UNKNOWN_FOR)
+    }
+
+    fn note_unknown(&self, hash: Hash) {
+        let now = self.clock.monotonic();
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        if unknown.len() >= MOST {
+            unknown.retain(|_, at| now.since(*at) < UNKNOWN_FOR);
+        }
+        if unknown.len() < MOST {
+            unknown.insert(hash, now);
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(Hash, String), Monotonic>> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use ::gateway::headers::Proxies;
 use ::gateway::{Book, Gateway, Kubernetes, Public, TunnelDial};
 use anyhow::Context as _;
 use capi::ClusterCache;
@@ -13,6 +14,8 @@ use controllers::controlplane::{Releases, Waits, WaitsCollector};
 use kit::Caches;
 use kit::access::{Dial, Direct};
 use machine::Drivers;
+use machine::docker::Docker;
+use machine::ssh::Ssh;
 use prometheus_client::registry::Registry;
 use sim::{Uplink, World};
 use tokio::sync::watch;
@@ -39,6 +42,12 @@ pub(crate) struct Ground {
     /// Where agents for nodes are.
     pub(crate) assets: Vec<PathBuf>,
     pub(crate) rancher_machine: Option<PathBuf>,
+    /// The driver `docker`, if it is enabled.
+    pub(crate) docker: Option<Docker>,
+    /// Whether hosts of the driver `ssh` need a key that a user gave.
+    pub(crate) strict_host_keys: bool,
+    /// Load balancers in front of the server.
+    pub(crate) proxies: Proxies,
     pub(crate) jobs: Jobs,
     /// Which arguments distributions take.
     pub(crate) releases: Arc<Releases>,
@@ -56,6 +65,7 @@ pub(crate) struct Assembly {
     standings: Arc<Standings>,
     directory: PathBuf,
     rancher_machine: Option<PathBuf>,
+    drivers: Drivers,
     jobs: Jobs,
     releases: Arc<Releases>,
     /// Our own end, for controllers.
@@ -79,6 +89,9 @@ impl Assembly {
             directory,
             assets,
             rancher_machine,
+            docker,
+            strict_host_keys,
+            proxies,
         } = ground;
         let server = ServerInfo { url: public.url.clone(), ca_certificates: public.ca_certificates.clone() };
         let (public, server) = (watch::Sender::new(public), watch::Sender::new(server));
@@ -95,6 +108,7 @@ impl Assembly {
             public: public.subscribe(),
             settings: ::gateway::Settings {
                 assets,
+                proxies,
                 metrics: metrics(&waits, &standings),
                 ..Default::default()
             },
@@ -112,6 +126,7 @@ impl Assembly {
             standings,
             directory,
             rancher_machine,
+            drivers: Drivers::built_in(docker, Ssh { strict: strict_host_keys }),
             jobs,
             releases,
             server,
@@ -153,7 +168,7 @@ impl Assembly {
             assets: self.gateway.assets().clone(),
             standings: self.standings.clone(),
             directory: self.directory.clone(),
-            drivers: Drivers::built_in().with(Simulated(world.machines())),
+            drivers: self.drivers.clone().with(Simulated(world.machines())),
             rancher_machine: self.rancher_machine.clone(),
             waits: self.waits.clone(),
             jobs: self.jobs,

@@ -11,11 +11,16 @@ use tracing_subscriber::fmt::MakeWriter;
 /// # Errors
 /// If the file cannot be opened.
 pub(crate) fn start_in(path: &Path) -> std::io::Result<()> {
+    begin(open(path)?, Some(false));
+    Ok(())
+}
+
+/// Opens a log that nobody else may read.
+fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     // One that an earlier version made may be readable by others.
     file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    begin(file, Some(false));
-    Ok(())
+    Ok(file)
 }
 
 /// Starts logging to stderr.
@@ -35,5 +40,23 @@ fn begin(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static, colours: O
     match std::env::var("HERDSMAN_LOG_FORMAT").is_ok_and(|format| format == "json") {
         true => lines.json().flatten_event(true).with_span_list(false).init(),
         false => lines.init(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_for_nobody_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let (new, old) = (directory.path().join("new.log"), directory.path().join("old.log"));
+        std::fs::write(&old, "before\n").unwrap();
+        std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o644)).unwrap();
+        for path in [&new, &old] {
+            let file = open(path).unwrap();
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+        }
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "before\n");
     }
 }

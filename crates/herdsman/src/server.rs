@@ -17,6 +17,8 @@ use kit::Caches;
 use kit::access::Direct;
 use kube::Client;
 use machine::Drivers;
+use machine::docker::Docker;
+use machine::ssh::Ssh;
 use sim::{Internet, World};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, OnceCell};
@@ -98,6 +100,8 @@ struct Running {
     url: String,
     only_namespace: Option<String>,
     watch_filter: Option<String>,
+    /// The driver `docker`, if it is enabled.
+    docker: Option<Docker>,
     /// Whether it is still to be said that we serve: it is said once.
     announces: bool,
 }
@@ -144,6 +148,7 @@ impl Server {
             url: setup.config.cluster_url.to_string(),
             only_namespace: setup.only_namespace.clone(),
             watch_filter: setup.watch_filter.clone(),
+            docker: setup.serving.docker.clone(),
             announces: !std::mem::replace(&mut setup.announced, true),
         };
         let shared = match setup.only_core() && setup.webhook_listen.is_none() {
@@ -256,7 +261,7 @@ impl Server {
                 assembly.gateway.wait_ready().await;
             }
             if self.setup.groups.contains(&Group::Machine) {
-                let drivers = Drivers::built_in();
+                let drivers = Drivers::built_in(self.setup.docker.clone(), Ssh::default());
                 let names = drivers.all().map(|driver| driver.name()).chain([simulated::NAME]);
                 if let Err(error) = crds::wait_all(&self.client, &config_kinds(names)).await {
                     tracing::warn!(error = format!("{error:#}"), "drivers are not ready");
@@ -383,6 +388,9 @@ impl Front {
             directory: setup.directory.clone(),
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
+            docker: serving.docker,
+            strict_host_keys: serving.strict_host_keys,
+            proxies: serving.proxies,
             jobs: setup.jobs,
             releases: serving.releases,
             has_tunnels: listener.is_some(),

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ::gateway::headers::Proxies;
 use ::gateway::{Authorities, Certificates};
 use anyhow::{Context as _, bail};
 use clock::{Clock, SystemEntropy};
 use controllers::controlplane::Releases;
+use machine::docker::{self, Docker};
 
 use crate::embedded::{advertised, reachable};
 use crate::releases::ReleaseArguments;
@@ -37,11 +39,47 @@ pub(crate) struct ServingArguments {
     /// The program rancher-machine, for its drivers; by default looked for in PATH
     #[arg(long, value_name = "FILE")]
     machine_binary: Option<PathBuf>,
+    /// Address or network (CIDR) of load balancers in front of this server, whose X-Forwarded-For is believed; may be repeated
+    #[arg(long, value_name = "CIDR")]
+    trusted_proxy: Vec<String>,
+    #[command(flatten)]
+    drivers: DriverArguments,
     /// A directory with agents that nodes download, as `cargo xtask dist` makes it; may be repeated
     #[arg(long, value_name = "DIRECTORY")]
     assets: Vec<PathBuf>,
     #[command(flatten)]
     releases: ReleaseArguments,
+}
+
+/// What can be said of drivers.
+#[derive(Debug, clap::Args)]
+struct DriverArguments {
+    /// A driver that is off by default: `docker`, whose containers are no boundary to this host; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = ["docker"])]
+    enable_driver: Vec<String>,
+    /// With --enable-driver docker: where Docker is
+    #[arg(long, value_name = "URL", env = "DOCKER_HOST", default_value = docker::HOST)]
+    docker_host: String,
+    /// With --enable-driver docker: a volume for every container, as /on/the/host:/in/the/container[:ro]; may be repeated
+    #[arg(long, value_name = "VOLUME", requires = "enable_driver")]
+    docker_volume: Vec<String>,
+    /// With --enable-driver docker: containers are privileged
+    #[arg(long, requires = "enable_driver")]
+    docker_privileged: bool,
+    /// Hosts of the driver ssh are taken only with a hostKey in their config, instead of trusting the first key seen
+    #[arg(long)]
+    strict_host_keys: bool,
+}
+
+impl DriverArguments {
+    /// The driver `docker`, if it is enabled.
+    fn docker(self) -> Option<Docker> {
+        self.enable_driver.iter().any(|name| name == "docker").then_some(Docker {
+            host: self.docker_host,
+            privileged: self.docker_privileged,
+            volumes: self.docker_volume,
+        })
+    }
 }
 
 /// The same, found good.
@@ -51,6 +89,12 @@ pub(crate) struct Serving {
     pub(crate) server_url: Option<String>,
     pub(crate) certificate: Certificate,
     pub(crate) rancher_machine: Option<PathBuf>,
+    /// The driver `docker`, if it is enabled.
+    pub(crate) docker: Option<Docker>,
+    /// Whether hosts of the driver `ssh` need a key that a user gave.
+    pub(crate) strict_host_keys: bool,
+    /// Load balancers in front of the server.
+    pub(crate) proxies: Proxies,
     /// Where agents for nodes are.
     pub(crate) assets: Vec<PathBuf>,
     /// Which arguments distributions take.
@@ -73,6 +117,9 @@ impl ServingArguments {
             certificate: self.certificate()?,
             server_url: self.server_url.as_deref().map(checked_url).transpose()?,
             rancher_machine: rancher_machine(self.machine_binary)?,
+            proxies: Proxies::new(&self.trusted_proxy).context("--trusted-proxy")?,
+            strict_host_keys: self.drivers.strict_host_keys,
+            docker: self.drivers.docker(),
             releases: self.releases.read()?,
             listen: self.listen,
             assets: self.assets,

@@ -40,14 +40,15 @@ impl Driver for Simulated {
     fn create<'a>(&'a self, order: &'a Order, output: &'a Output) -> Working<'a, Server> {
         Box::pin(async move {
             let failed = |error: sim::Error| Failure::Failed(error.to_string());
-            // What is left of an earlier try has run who knows what.
-            self.0.remove(&order.name).await.map_err(failed)?;
+            // What is left of an earlier try has run who knows what. A machine of this name that is another's stays.
+            self.0.remove_if(&order.name, |owner| owner == order.owner).await.map_err(failed)?;
             let usual = CreateOptions::default();
             let options = CreateOptions {
                 cpus: order.arguments.number("cpus")?.unwrap_or(usual.cpus),
                 memory_mib: order.arguments.number("memory")?.unwrap_or(usual.memory_mib),
                 script: Some(order.bootstrap.clone()),
                 hostname: Some(order.hostname.clone()),
+                owner: order.owner.clone(),
                 ..usual
             };
             let made = self.0.create(&order.name, options).await.map_err(failed)?;
@@ -58,11 +59,19 @@ impl Driver for Simulated {
 
     fn remove<'a>(&'a self, order: &'a Order, output: &'a Output) -> Working<'a, ()> {
         Box::pin(async move {
-            self.0.remove(&order.name).await.map_err(|error| Failure::Failed(error.to_string()))?;
-            output.say(format!("{} is gone", order.name));
+            match self.0.remove_if(&order.name, |owner| is_of(owner, &order.owner)).await {
+                Ok(()) => output.say(format!("{} is gone", order.name)),
+                Err(error @ sim::Error::Owned(_)) => output.say(format!("{error}: it stays")),
+                Err(error) => return Err(Failure::Failed(error.to_string())),
+            }
             Ok(())
         })
     }
+}
+
+/// Whether a machine that was made for `owner` is that of `object`, both as `namespace/name/uid`. Versions before this one noted no owner.
+fn is_of(owner: &str, object: &str) -> bool {
+    owner.is_empty() || owner == object
 }
 
 /// Does to machines what annotations of their SimMachines say, for ever.
@@ -74,12 +83,18 @@ pub(crate) async fn follow(caches: &Caches, world: &World) {
     caches.of(&kind).listen("sim-power", || {
         Arc::new(move |change| {
             if let Some(plugged) = plugged(change) {
-                let name = names::instance(names::InfraMachine(change.object().name()));
-                let _ = tell.send((name, plugged));
+                let object = change.object();
+                let name = names::instance(names::InfraMachine(object.name()));
+                let object = format!("{}/{}/{}", object.namespace(), object.name(), object.uid());
+                let _ = tell.send((name, object, plugged));
             }
         })
     });
-    while let Some((name, plugged)) = told.recv().await {
+    while let Some((name, object, plugged)) = told.recv().await {
+        if world.machines().owner(&name).is_some_and(|owner| !is_of(&owner, &object)) {
+            tracing::warn!(machine = name, object, "the machine is another object's: {POWER} has no effect");
+            continue;
+        }
         let outcome = if plugged { world.power_on(&name) } else { world.crash(&name).await };
         if let Err(error) = outcome {
             tracing::warn!(machine = name, %error, "the annotation {POWER} has no effect");
@@ -98,6 +113,36 @@ fn plugged(change: &Change) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_machine_of_another_s_name_takes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock: Arc<dyn clock::Clock> = Arc::new(clock::SystemClock);
+        let world = World::open(sim::Settings::new(directory.path().to_owned(), 1, clock)).await.unwrap();
+        let driver = Simulated(world.machines());
+        let order = |owner: &str| Order {
+            name: "m".into(),
+            hostname: "m".into(),
+            owner: owner.into(),
+            bootstrap: "#!/bin/sh".into(),
+            ..Order::default()
+        };
+        let (ours, theirs) = (order("a/m/1"), order("b/m/2"));
+        driver.create(&ours, &Output::none()).await.unwrap();
+        assert!(
+            driver.create(&theirs, &Output::none()).await.unwrap_err().to_string().contains("another object")
+        );
+        driver.remove(&theirs, &Output::none()).await.unwrap();
+        assert_eq!(world.machines().owner("m").as_deref(), Some("a/m/1"), "it stays");
+        driver.create(&ours, &Output::none()).await.unwrap();
+        driver.remove(&ours, &Output::none()).await.unwrap();
+        assert_eq!(world.machines().owner("m"), None);
+        // One that an older version made goes with its machine.
+        world.machines().create("m", CreateOptions::default()).await.unwrap();
+        driver.remove(&ours, &Output::none()).await.unwrap();
+        assert_eq!(world.machines().owner("m"), None);
+        world.stop().await;
+    }
 
     #[test]
     fn only_a_change_of_the_annotation_counts() {

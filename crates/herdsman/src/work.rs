@@ -170,6 +170,7 @@ impl Work {
             drivers: self.0.drivers.clone(),
             rancher_machine: self.0.rancher_machine.clone(),
             downloads: self.0.directory.join("drivers"),
+            environment: environment(),
             marked_only: self.0.jobs != Jobs::Alone,
         }
     }

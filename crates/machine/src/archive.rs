@@ -23,7 +23,7 @@ const LEFT_OUT: [&str; 4] = [".iso", ".tar.gz", ".vmdk", ".img"];
 /// What says that there is a server.
 const RECORD: &str = "config.json";
 /// More than this is not a server's state: a Secret has room for a megabyte, packed.
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_BYTES: u64 = 8 << 20;
 
 /// Why a state is not packed or unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,9 @@ pub enum Error {
     /// The archive is not one.
     #[error("the state of the server cannot be read: {0}")]
     Unreadable(#[source] io::Error),
+    /// It is larger than a state can be.
+    #[error("the state of the server is larger than {} MiB", MOST_BYTES >> 20)]
+    TooLarge,
     /// A name leads out of the directory.
     #[error("the state of the server names {0:?}, which is not under a directory {MACHINES:?}")]
     Outside(String),
@@ -153,8 +156,15 @@ fn read(packed: &[u8]) -> Result<Vec<Entry>, Error> {
     if packed.is_empty() {
         return Ok(Vec::new());
     }
-    let unpacked = GzDecoder::new(packed).take(MOST_BYTES);
-    let mut archive = tar::Archive::new(unpacked);
+    let mut archive = tar::Archive::new(GzDecoder::new(packed).take(MOST_BYTES));
+    let entries = entries(&mut archive);
+    match archive.into_inner().limit() {
+        0 => Err(Error::TooLarge),
+        _ => entries,
+    }
+}
+
+fn entries(archive: &mut tar::Archive<impl io::Read>) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     for entry in archive.entries().map_err(Error::Unreadable)? {
         let mut entry = entry.map_err(Error::Unreadable)?;
@@ -263,6 +273,19 @@ mod tests {
         assert!(!machine.join("boot.iso").exists());
         assert_eq!(fs::metadata(machine.join("id_rsa")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(find(&pack(there.path()).unwrap(), "id_rsa"), find(&packed, "id_rsa"));
+    }
+
+    #[test]
+    fn a_bomb_is_not_unpacked() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let machine = state(here.path());
+        fs::write(machine.join("zeros"), vec![0; 9 << 20]).unwrap();
+        let packed = pack(here.path()).unwrap();
+        assert!(packed.len() < 1 << 20, "it fits into a Secret");
+        assert!(matches!(unpack(&packed, there.path()), Err(Error::TooLarge)));
+        assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0, "nothing of it");
+        assert!(!is_empty(&packed), "it may know of a server");
+        assert_eq!(find(&packed, "id_rsa"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The driver `docker`: servers are containers with systemd, on this machine's Docker.
 //!
-//! For trying things out and for tests: containers share the kernel, and everything that runs in one can leave it.
+//! For trying things out and for tests: containers share the kernel, and everything that runs in one can leave it. So it is off unless
+//! the server's operator enables it, and what reaches into the host is the operator's to set ([`Docker`]), not a field of machines.
 
 mod container;
 mod engine;
@@ -22,9 +23,22 @@ const POLL: Duration = Duration::from_millis(500);
 /// Where the bootstrap script is put, as rancher-machine does.
 const SCRIPT: &str = "usr/local/custom_script/install.sh";
 
-/// The driver.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Docker;
+/// The driver, with what the operator of the server sets for all containers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Docker {
+    /// Where Docker is, as `unix:///path/of/a/socket`.
+    pub host: String,
+    /// Whether containers are privileged, instead of having what systemd needs.
+    pub privileged: bool,
+    /// Further volumes, as `/on/the/host:/in/the/container[:ro]`.
+    pub volumes: Vec<String>,
+}
+
+impl Default for Docker {
+    fn default() -> Self {
+        Docker { host: HOST.to_owned(), privileged: false, volumes: Vec::new() }
+    }
+}
 
 impl Driver for Docker {
     fn name(&self) -> &str {
@@ -51,13 +65,13 @@ impl Driver for Docker {
             flag("cpus", "Number of CPUs, such as 1.5; no limit if empty", text("")),
             flag(
                 "privileged",
-                "Run a privileged container, instead of one with what systemd needs",
+                "Set by the server's operator (--docker-privileged); refused here",
                 FlagValue::Switch,
             ),
-            flag("volume", "Further volume, as /on/the/host:/in/the/container[:ro]", list()),
+            flag("volume", "Set by the server's operator (--docker-volume); refused here", list()),
             flag("env", "Variable of systemd's environment, as NAME=value", list()),
             flag("extra-host", "Line of /etc/hosts, as name:address", list()),
-            flag("host", "Where Docker is", text(HOST)),
+            flag("host", "Set by the server's operator (--docker-host); refused here", text(HOST)),
         ]
     }
 
@@ -65,29 +79,38 @@ impl Driver for Docker {
         Box::pin(async move {
             let refused = |error: Error| Failure::Check(error.to_string());
             // What is wrong with the arguments is found before anything is asked.
-            container::specification(order)?;
-            engine(order).map_err(refused)?.ping().await.map_err(refused)
+            container::specification(order, self)?;
+            Engine::at(&self.host).map_err(refused)?.ping().await.map_err(refused)
         })
     }
 
     fn create<'a>(&'a self, order: &'a Order, output: &'a Output) -> Working<'a, Server> {
-        Box::pin(create(order, output))
+        Box::pin(create(self, order, output))
     }
 
     fn remove<'a>(&'a self, order: &'a Order, output: &'a Output) -> Working<'a, ()> {
         Box::pin(async move {
-            let gone = engine(order).map_err(failed)?.remove(&order.name).await.map_err(failed)?;
-            if !gone {
+            container::same_host(order, self)?;
+            let engine = Engine::at(&self.host).map_err(failed)?;
+            let Some(found) = engine.find(&order.name).await.map_err(failed)? else {
                 output.say(format!("there is no container {}", order.name));
+                return Ok(());
+            };
+            // By its id: the name may be another's a moment later.
+            match found["Id"].as_str().filter(|_| container::is_of(&found, order)) {
+                Some(id) => engine.remove(id).await.map(drop).map_err(failed),
+                None => {
+                    output.say(format!("container {} belongs to another machine: it stays", order.name));
+                    Ok(())
+                }
             }
-            Ok(())
         })
     }
 }
 
-async fn create(order: &Order, output: &Output) -> Result<Server, Failure> {
-    let engine = engine(order).map_err(failed)?;
-    let specification = container::specification(order)?;
+async fn create(docker: &Docker, order: &Order, output: &Output) -> Result<Server, Failure> {
+    let engine = Engine::at(&docker.host).map_err(failed)?;
+    let specification = container::specification(order, docker)?;
     let image = order.arguments.text("image").unwrap_or_default();
     if !engine.has_image(image).await.map_err(failed)? {
         output.say(format!("pulling {image}"));
@@ -148,10 +171,6 @@ fn addresses(container: &Value) -> (String, String) {
         found.unwrap_or_default().to_owned()
     };
     (find("IPAddress"), find("GlobalIPv6Address"))
-}
-
-fn engine(order: &Order) -> Result<Engine, Error> {
-    Engine::at(order.arguments.text("host").unwrap_or(HOST))
 }
 
 fn failed(error: Error) -> Failure {

@@ -69,17 +69,28 @@ pub enum Error {
     },
 }
 
+/// Where a driver's program is or will be kept.
+fn place(directory: &Path, wanted: &Wanted<'_>) -> PathBuf {
+    let name = hex(&Sha256::digest(format!("{} {}", wanted.url, wanted.checksum)));
+    directory.join(&name[..32])
+}
+
+/// The directory with a driver's program in it, if it was downloaded before. Nothing is fetched.
+pub fn kept(directory: &Path, wanted: &Wanted<'_>) -> Option<PathBuf> {
+    let kept = place(directory, wanted);
+    kept.join(program_name(wanted.driver)).is_file().then_some(kept)
+}
+
 /// The directory with a driver's program in it, `docker-machine-driver-<name>`; downloaded unless it is there.
 ///
 /// # Errors
 /// If it is not to be had, or is not what it should be. Nothing is left then.
 pub async fn provide(directory: &Path, wanted: &Wanted<'_>, proxies: &Proxies) -> Result<PathBuf, Error> {
-    let name = hex(&Sha256::digest(format!("{} {}", wanted.url, wanted.checksum)));
-    let kept = directory.join(&name[..32]);
-    let program = kept.join(program_name(wanted.driver));
-    if program.is_file() {
+    if let Some(kept) = kept(directory, wanted) {
         return Ok(kept);
     }
+    let kept = place(directory, wanted);
+    let program = kept.join(program_name(wanted.driver));
     let digest = Digests::of(wanted.checksum)?;
     let download = fetch::get(wanted.url, wanted.authorities, proxies).await?;
     verify(wanted, digest, &download)?;
@@ -182,7 +193,9 @@ mod tests {
         let checksum = hex(&Sha256::digest(&content));
         let url = serve(content.clone(), 2);
         let wanted = Wanted { driver: "x", url: &url, checksum: &checksum, authorities: "" };
+        assert_eq!(super::kept(directory.path(), &wanted), None);
         let kept = provide(directory.path(), &wanted, &Proxies::default()).await.unwrap();
+        assert_eq!(super::kept(directory.path(), &wanted).as_ref(), Some(&kept));
         assert_eq!(fs::read(kept.join("docker-machine-driver-x")).unwrap(), content);
         let again = provide(directory.path(), &wanted, &Proxies::default()).await.unwrap();
         assert_eq!(again, kept, "nobody is asked again");

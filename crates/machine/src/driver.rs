@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
 use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -68,6 +69,35 @@ pub struct Order {
     pub directory: PathBuf,
     /// Credentials, by the names of environment variables.
     pub environment: BTreeMap<String, String>,
+    /// The directory with the files that its arguments name: [`Order::file`] reads no others.
+    pub files: PathBuf,
+    /// The infrastructure machine that the server belongs to, as `namespace/name/uid`.
+    pub owner: String,
+    /// What the provider called the server when it was made; empty before that.
+    pub instance: String,
+}
+
+/// The largest file that a driver is given.
+const LARGEST_FILE: u64 = 1 << 20;
+
+impl Order {
+    /// The content of a file that came with the order. A path that leads elsewhere is refused: arguments are written by users, and
+    /// files elsewhere are the server's.
+    ///
+    /// # Errors
+    /// If it is not a text file of at most 1 MiB in [`Order::files`].
+    pub fn file(&self, path: &str) -> Result<String, Failure> {
+        let refused = || Failure::Check(format!("{path} is not a file of this machine's Job"));
+        let root = fs::canonicalize(&self.files).map_err(|_| refused())?;
+        let found = fs::canonicalize(path).map_err(|_| refused())?;
+        let is_small = |found: &PathBuf| {
+            fs::metadata(found).is_ok_and(|known| known.is_file() && known.len() <= LARGEST_FILE)
+        };
+        if !found.starts_with(&root) || !is_small(&found) {
+            return Err(refused());
+        }
+        fs::read_to_string(&found).map_err(|_| refused())
+    }
 }
 
 /// What was said of a server: by flag, without the driver's name before it.
@@ -170,6 +200,33 @@ impl fmt::Debug for Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_of_the_order_are_read() {
+        let data = tempfile::tempdir().unwrap();
+        let files = data.path().join("jobs/u/mounts");
+        fs::create_dir_all(files.join("machine")).unwrap();
+        fs::write(files.join("machine/value"), "script").unwrap();
+        fs::write(files.join("large"), vec![b'x'; (1 << 20) + 1]).unwrap();
+        fs::write(data.path().join("encryption.key"), "secret").unwrap();
+        std::os::unix::fs::symlink(data.path().join("encryption.key"), files.join("link")).unwrap();
+        let order = Order { files: files.clone(), ..Order::default() };
+        let read = |path: PathBuf| order.file(path.to_str().unwrap());
+        assert_eq!(read(files.join("machine/value")), Ok("script".to_owned()));
+        for path in [
+            data.path().join("encryption.key"),
+            files.join("../../../encryption.key"),
+            files.join("link"),
+            files.join("large"),
+            files.join("machine"),
+            files.join("missing"),
+            data.path().join("missing"),
+        ] {
+            let words = format!("{} is not a file of this machine's Job", path.display());
+            assert_eq!(read(path), Err(Failure::Check(words)));
+        }
+        assert!(Order::default().file("/etc/hostname").is_err(), "without a directory there are no files");
+    }
 
     #[test]
     fn arguments_are_read_by_what_they_are() {

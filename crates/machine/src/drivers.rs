@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Driver;
+use crate::docker::Docker;
+use crate::ssh::Ssh;
 
 /// Drivers by name. Clones share them.
 #[derive(Clone, Default)]
@@ -13,9 +15,13 @@ pub struct Drivers {
 }
 
 impl Drivers {
-    /// The drivers that this crate has: `docker` and `ssh`.
-    pub fn built_in() -> Self {
-        Drivers::default().with(crate::docker::Docker).with(crate::ssh::Ssh)
+    /// The drivers that this crate has: `ssh`, and `docker` where the server's operator enables it.
+    pub fn built_in(docker: Option<Docker>, ssh: Ssh) -> Self {
+        let all = Drivers::default().with(ssh);
+        match docker {
+            Some(docker) => all.with(docker),
+            None => all,
+        }
     }
 
     /// The same with one more; one of the same name is replaced.
@@ -36,6 +42,12 @@ impl Drivers {
     }
 }
 
+/// What to do about a driver of this crate that is not enabled; nothing of other drivers.
+pub fn off(driver: &str) -> Option<String> {
+    let words = "driver docker is off: start the server with --enable-driver docker";
+    (driver == "docker").then(|| words.to_owned())
+}
+
 impl fmt::Debug for Drivers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.known.keys()).finish()
@@ -48,8 +60,15 @@ mod tests {
 
     #[test]
     fn every_flag_begins_with_its_driver() {
-        let drivers = Drivers::built_in();
-        assert_eq!(drivers.all().map(|driver| driver.name()).collect::<Vec<_>>(), ["docker", "ssh"]);
+        let names =
+            |drivers: &Drivers| drivers.all().map(|driver| driver.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            names(&Drivers::built_in(None, Ssh::default())),
+            ["ssh"],
+            "a container is no boundary: docker is the operator's to enable"
+        );
+        let drivers = Drivers::built_in(Some(Docker::default()), Ssh::default());
+        assert_eq!(names(&drivers), ["docker", "ssh"]);
         for driver in drivers.all() {
             let kinds = api::machine::Driver::named(driver.name()).unwrap();
             let schemas = provisioning::machine::flags::schemas(&kinds, &driver.flags(), &driver.special());

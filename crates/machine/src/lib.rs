@@ -30,4 +30,4 @@ pub use command::Command;
 pub use driver::{Arguments, Driver, Failure, Order, Output, Server, Working};
 pub use drivers::Drivers;
 pub use provisioning::machine::flags::{Flag, FlagValue, Special};
-pub use run::run;
+pub use run::{Task, run};

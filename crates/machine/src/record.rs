@@ -55,6 +55,21 @@ pub fn directory(storage: &Path, name: &str) -> PathBuf {
     storage.join(MACHINES).join(name)
 }
 
+/// The driver that a server's record names; none if there is no record.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn driver(storage: &Path, name: &str) -> Result<Option<String>, Error> {
+    let path = directory(storage, name).join("config.json");
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Read { path, source }),
+    };
+    let record: Value = serde_json::from_slice(&bytes).map_err(|source| Error::Shape { path, source })?;
+    Ok(Some(record["DriverName"].as_str().unwrap_or_default().to_owned()))
+}
+
 impl Record {
     /// A server that is about to be made.
     pub fn begun(storage: &Path, driver: &str, order: &Order) -> Self {

@@ -15,25 +15,35 @@ pub const FAILURE: i32 = 1;
 /// A check found a reason before anything was made.
 pub const CHECK_FAILED: i32 = provisioning::machine::outcome::PRE_CREATE_CHECK_FAILED;
 
-/// Carries out a command. `storage` is the directory with the state, unpacked; it is written as the work goes on, and what
-/// is in it when the work ends or is dropped is what is to be kept.
+/// A command for one machine, and what it works with.
+#[derive(Debug)]
+pub struct Task<'a> {
+    /// The command.
+    pub command: &'a Command,
+    /// The machine's driver. A state that names another driver is not followed: users can write it.
+    pub driver: &'a str,
+    /// The infrastructure machine, as `namespace/name/uid`.
+    pub owner: &'a str,
+    /// Credentials, by the names of environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// The directory with the state, unpacked; it is written as the work goes on, and what is in it when the work ends or is
+    /// dropped is what is to be kept.
+    pub storage: &'a Path,
+    /// The directory with the files that the command names; no others are read.
+    pub files: &'a Path,
+}
+
+/// Carries out a command.
 ///
 /// Gives rancher-machine's exit code; what there is to say goes to `output`, the reason of a failure last.
-pub async fn run(
-    drivers: &Drivers,
-    command: &Command,
-    environment: BTreeMap<String, String>,
-    storage: &Path,
-    output: &Output,
-) -> i32 {
-    let done = match &command.verb {
+pub async fn run(drivers: &Drivers, task: Task<'_>, output: &Output) -> i32 {
+    let done = match &task.command.verb {
         Verb::Create { driver, script, hostname, flags } => {
-            let name = &command.name;
-            let hostname = if hostname.is_empty() { name } else { hostname };
-            let creation = Creation { driver, script, hostname, flags, name, environment };
-            create(drivers, creation, storage, output).await
+            let hostname = if hostname.is_empty() { &task.command.name } else { hostname };
+            let creation = Creation { driver, script, hostname, flags };
+            create(drivers, &task, creation, output).await
         }
-        Verb::Remove => remove(drivers, &command.name, environment, storage, output).await,
+        Verb::Remove => remove(drivers, &task, output).await,
     };
     match done {
         Ok(()) => SUCCESS,
@@ -52,35 +62,44 @@ struct Creation<'a> {
     script: &'a str,
     hostname: &'a str,
     flags: &'a [String],
-    name: &'a str,
-    environment: BTreeMap<String, String>,
+}
+
+impl Task<'_> {
+    /// An order for this machine, without anything said of the server.
+    fn order(&self) -> Order {
+        let name = &self.command.name;
+        Order {
+            name: name.clone(),
+            hostname: name.clone(),
+            directory: record::directory(self.storage, name),
+            environment: self.environment.clone(),
+            files: self.files.to_owned(),
+            owner: self.owner.to_owned(),
+            ..Order::default()
+        }
+    }
 }
 
 async fn create(
     drivers: &Drivers,
+    task: &Task<'_>,
     creation: Creation<'_>,
-    storage: &Path,
     output: &Output,
 ) -> Result<(), Failure> {
-    let driver = known(drivers, creation.driver)?;
-    if !is_name(creation.name) || !is_name(creation.hostname) {
-        return Err(Failure::Check(format!(
-            "{:?} or {:?} is no name for a server",
-            creation.name, creation.hostname
-        )));
+    let (storage, name) = (task.storage, &task.command.name);
+    let driver = known(drivers, of_machine(task, creation.driver)?)?;
+    if !is_name(name) || !is_name(creation.hostname) {
+        return Err(Failure::Check(format!("{name:?} or {:?} is no name for a server", creation.hostname)));
     }
-    if Record::read(storage, creation.name).map_err(failed)?.is_some() {
-        return Err(Failure::Failed(format!("Host already exists: {:?}", creation.name)));
+    if Record::read(storage, name).map_err(failed)?.is_some() {
+        return Err(Failure::Failed(format!("Host already exists: {name:?}")));
     }
-    let order = Order {
-        name: creation.name.into(),
-        hostname: creation.hostname.into(),
-        arguments: command::arguments(driver.name(), &driver.flags(), creation.flags)
-            .map_err(|error| Failure::Check(error.to_string()))?,
-        bootstrap: script(creation.script)?,
-        directory: record::directory(storage, creation.name),
-        environment: creation.environment,
-    };
+    let arguments = command::arguments(driver.name(), &driver.flags(), creation.flags)
+        .map_err(|error| Failure::Check(error.to_string()))?;
+    let mut order = Order { hostname: creation.hostname.into(), arguments, ..task.order() };
+    if !creation.script.is_empty() {
+        order.bootstrap = order.file(creation.script)?;
+    }
     output.say("Running pre-create checks...");
     driver.check(&order).await?;
     // From here on something may exist: whoever removes it has to know.
@@ -95,26 +114,15 @@ async fn create(
     Ok(())
 }
 
-async fn remove(
-    drivers: &Drivers,
-    name: &str,
-    environment: BTreeMap<String, String>,
-    storage: &Path,
-    output: &Output,
-) -> Result<(), Failure> {
+async fn remove(drivers: &Drivers, task: &Task<'_>, output: &Output) -> Result<(), Failure> {
+    let (storage, name) = (task.storage, &task.command.name);
     output.say(format!("About to remove {name}"));
     let Some(record) = Record::read(storage, name).map_err(failed)? else {
         return Err(Failure::Failed(format!("Docker machine {name:?} does not exist.")));
     };
-    let driver = known(drivers, &record.driver_name)?;
-    let order = Order {
-        name: name.into(),
-        hostname: name.into(),
-        arguments: record.arguments(),
-        bootstrap: String::new(),
-        directory: record::directory(storage, name),
-        environment,
-    };
+    let driver = known(drivers, of_machine(task, &record.driver_name)?)?;
+    let instance = record.driver.get("InstanceId").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
+    let order = Order { arguments: record.arguments(), instance, ..task.order() };
     driver.remove(&order, output).await.map_err(|failure| Failure::Failed(failure.to_string()))?;
     let cannot = |error| Failure::Failed(format!("cannot remove {}: {error}", order.directory.display()));
     fs::remove_dir_all(&order.directory).map_err(cannot)?;
@@ -133,12 +141,17 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(plain)
 }
 
-fn script(path: &str) -> Result<String, Failure> {
-    if path.is_empty() {
-        return Ok(String::new());
+/// The machine's driver, if the command or the state names no other one.
+fn of_machine<'a>(task: &Task<'a>, named: &str) -> Result<&'a str, Failure> {
+    match task.driver == named {
+        true => Ok(task.driver),
+        false => Err(Failure::Failed(other_driver(task.driver, named))),
     }
-    fs::read_to_string(path)
-        .map_err(|error| Failure::Check(format!("cannot read the bootstrap script: {error}")))
+}
+
+/// What is said of a state that another driver wrote.
+pub fn other_driver(driver: &str, named: &str) -> String {
+    format!("the state of a {driver} machine names the driver {named:?}: nothing is done with it")
 }
 
 fn failed(error: record::Error) -> Failure {
@@ -198,6 +211,27 @@ mod tests {
         }
     }
 
+    /// A driver that nobody asks for.
+    struct Other;
+
+    impl Driver for Other {
+        fn name(&self) -> &str {
+            "other"
+        }
+
+        fn flags(&self) -> Vec<Flag> {
+            Vec::new()
+        }
+
+        fn create<'a>(&'a self, _: &'a Order, _: &'a Output) -> Working<'a, Server> {
+            unreachable!("a machine has one driver")
+        }
+
+        fn remove<'a>(&'a self, _: &'a Order, _: &'a Output) -> Working<'a, ()> {
+            unreachable!("a machine has one driver")
+        }
+    }
+
     struct Stage {
         storage: tempfile::TempDir,
         said: Arc<Mutex<Vec<String>>>,
@@ -212,8 +246,16 @@ mod tests {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             let (command, said) = (Command::parse(&words).unwrap(), self.said.clone());
             let output = Output::new(move |line| said.lock().unwrap().push(line.to_owned()));
-            run(&Drivers::default().with(Obedient), &command, BTreeMap::new(), self.storage.path(), &output)
-                .await
+            let (storage, files) = (self.storage.path(), self.storage.path());
+            let task = Task {
+                command: &command,
+                driver: "obedient",
+                owner: "n/m/u",
+                environment: BTreeMap::new(),
+                storage,
+                files,
+            };
+            run(&Drivers::default().with(Obedient).with(Other), task, &output).await
         }
 
         fn record(&self) -> Option<Record> {
@@ -252,13 +294,35 @@ mod tests {
         assert_eq!(stage.run("create --driver=obedient --obedient-do=refuse m").await, CHECK_FAILED);
         assert_eq!((stage.record(), stage.last().as_str()), (None, "no quota"));
         assert_eq!(stage.run("create --driver=obedient --obedient-size=2 m").await, CHECK_FAILED);
-        assert_eq!(stage.run("create --driver=other m").await, CHECK_FAILED);
         assert_eq!(stage.run("create --driver=obedient ../m").await, CHECK_FAILED);
         assert_eq!(stage.run("create --driver=obedient --hostname-override=$(reboot) m").await, CHECK_FAILED);
         assert_eq!(stage.run("create --driver=obedient --obedient-do=fail m").await, FAILURE);
         assert_eq!(stage.last(), "half way");
         assert!(stage.record().is_some(), "it may be there: its removal has to know");
         assert_eq!(stage.run("rm -y m").await, SUCCESS);
+    }
+
+    #[tokio::test]
+    async fn a_state_names_its_own_driver() {
+        let stage = Stage::new();
+        assert_eq!(stage.run("create --driver=other m").await, FAILURE);
+        assert_eq!(stage.run("create --driver=obedient m").await, SUCCESS);
+        let mut record = stage.record().unwrap();
+        record.driver_name = "other".into();
+        record.write(stage.storage.path()).unwrap();
+        assert_eq!(stage.run("rm -y m").await, FAILURE);
+        assert!(stage.last().contains("names the driver \"other\""), "{}", stage.last());
+    }
+
+    #[tokio::test]
+    async fn a_script_elsewhere_is_not_read() {
+        let (stage, elsewhere) = (Stage::new(), tempfile::tempdir().unwrap());
+        let canary = elsewhere.path().join("encryption.key");
+        fs::write(&canary, "canary").unwrap();
+        let line = format!("create --driver=obedient --custom-install-script={} m", canary.display());
+        assert_eq!(stage.run(&line).await, CHECK_FAILED);
+        assert_eq!(stage.record(), None);
+        assert!(!stage.said.lock().unwrap().iter().any(|line| line.contains("canary\"")));
     }
 
     #[tokio::test]

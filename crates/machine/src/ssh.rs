@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use host::{Host, Note};
-pub use host::{NOTE, known_key};
+pub use host::{NOTE, known_key, shown_key};
 use key::Key;
 use session::{Error, Session};
 
@@ -42,7 +42,10 @@ const UNINSTALLERS: [&str; 7] = [
 
 /// The driver.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ssh;
+pub struct Ssh {
+    /// Whether a host is taken only with a key that a user gave, instead of trusting the first one seen.
+    pub strict: bool,
+}
 
 impl Driver for Ssh {
     fn name(&self) -> &str {
@@ -76,7 +79,11 @@ impl Driver for Ssh {
     fn check<'a>(&'a self, order: &'a Order) -> Working<'a, ()> {
         Box::pin(async move {
             host::all(&order.arguments)?;
-            host::trusted(&order.arguments)?;
+            if host::trusted(&order.arguments)?.is_empty() && self.strict {
+                let words = "hostKey: name the keys of the hosts, as ssh-keyscan prints them: this server trusts no key that it sees first \
+                             (--strict-host-keys)";
+                return Err(Failure::Check(words.into()));
+            }
             Key::read(&key(order)?).map(drop).map_err(|error| Failure::Check(error.to_string()))
         })
     }
@@ -131,8 +138,11 @@ async fn take_one(order: &Order, key: &str, output: &Output) -> Result<(Session,
 
 /// Takes a host, if it is free or was ours already.
 async fn take(order: &Order, host: &Host, key: &str, output: &Output) -> Result<Option<Session>, Error> {
-    let trusted = host::trusted(&order.arguments).map_err(|failure| Error::Key(failure.to_string()))?;
+    let given = host::trusted(&order.arguments).map_err(|failure| Error::Key(failure.to_string()))?;
+    let trusted = host::trusted_of(host, given, Note::read(&order.directory)?);
     let (session, seen) = Session::open(host, key, &trusted).await?;
+    let how = if trusted.is_empty() { "first seen, trusted from now on" } else { "as expected" };
+    output.say(format!("host key of {host}: {} ({how})", host::fingerprint(&seen).unwrap_or_default()));
     // First it is noted which host it is: whatever happens next, it is found again.
     let note = Note { host: host.clone(), host_key: seen };
     note.write(&order.directory)?;
@@ -181,7 +191,7 @@ async fn remove(order: &Order, output: &Output) -> Result<(), Failure> {
 fn key(order: &Order) -> Result<String, Failure> {
     let missing = || Failure::Check("sshKey: give the private key with which hosts are reached".into());
     let path = order.arguments.text("key-file").ok_or_else(missing)?;
-    fs::read_to_string(path).map_err(|error| Failure::Check(format!("sshKey: cannot read {path}: {error}")))
+    order.file(path).map_err(|failure| Failure::Check(format!("sshKey: {failure}")))
 }
 
 fn failed(error: Error) -> Failure {

@@ -38,9 +38,27 @@ impl Stage {
             println!("  {line}");
             said.lock().unwrap().push_str(&format!("{line}\n"));
         });
-        let drivers = Drivers::default().with(Docker).with(Ssh);
-        let done = machine::run(&drivers, &command, BTreeMap::new(), self.storage.path(), &output);
+        let host = Daemon::shared().map(|docker| docker.host()).unwrap_or_default();
+        let drivers = Drivers::default().with(Docker { host, ..Docker::default() }).with(Ssh::default());
+        let driver = match words.iter().any(|word| word.starts_with("--ssh-")) || self.is_ssh(&command.name) {
+            true => "ssh",
+            false => "docker",
+        };
+        let task = machine::Task {
+            command: &command,
+            driver,
+            owner: "default/m/u",
+            environment: BTreeMap::new(),
+            storage: self.storage.path(),
+            files: self.storage.path(),
+        };
+        let done = machine::run(&drivers, task, &output);
         self.runtime.block_on(done)
+    }
+
+    /// Whether the state knows of a server of the driver `ssh`.
+    fn is_ssh(&self, name: &str) -> bool {
+        machine::record::driver(self.storage.path(), name).unwrap().as_deref() == Some("ssh")
     }
 
     fn file(&self, name: &str, content: &str) -> String {
@@ -106,6 +124,14 @@ fn a_container_comes_and_goes() {
     }
     assert_eq!(docker.run(&["ps", "--all", "--quiet"]).unwrap(), "", "no container is left");
     assert_eq!(docker.run(&["volume", "ls", "--quiet"]).unwrap(), "", "no volume is left");
+
+    // A container that somebody else runs under a machine's name stays, whatever becomes of the machine.
+    docker.run(&["run", "--detach", "--name", "postgres", "--entrypoint", "sleep", &image, "600"]).unwrap();
+    assert_eq!(create(&script, "postgres"), 1);
+    assert_eq!(stage.run(&["rm", "-y", "--update-config", "postgres"]), 0);
+    assert!(stage.said().contains("belongs to another machine"), "{}", stage.said());
+    assert_eq!(docker.run(&["ps", "--format", "{{.Names}}"]).unwrap(), "postgres");
+    docker.run(&["rm", "--force", "--volumes", "postgres"]).unwrap();
 
     // A container that is gone already can be removed.
     assert_eq!(create(&script, "drivers-three"), 0);

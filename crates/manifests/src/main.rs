@@ -2,6 +2,8 @@
 
 mod clusterctl;
 mod crds;
+#[cfg(test)]
+mod unit;
 
 fn main() -> anyhow::Result<()> {
     crds::write_all()

@@ -11,6 +11,7 @@ mod agents;
 mod answers;
 mod credentials;
 mod directories;
+mod drivers;
 mod findings;
 mod mutation;
 mod name;
@@ -23,6 +24,7 @@ mod version;
 use api::provisioning::v1::{Cluster, RKEConfig};
 
 pub use answers::{Answers, Question, SecretRef, questions};
+pub use drivers::{driver_checksum, machine_secrets, operators_fields};
 pub use findings::{Findings, Refusal, Verdict};
 pub use mutation::mutate;
 pub use others::{creator_of, driver_in_use, plan_secret};

@@ -25,7 +25,7 @@ use api::machine::Machine;
 use api::management::v3::NodeDriver;
 
 pub use create::{Create, Facts as CreateFacts, create};
-pub use credential::environment;
+pub use credential::{environment, granted};
 pub use job::{Certificates, Installation, Order, Ordered, SET, deletes, order, state};
 pub use kinds::{driver, kinds};
 pub use node::{Joined, joined};
@@ -42,6 +42,9 @@ pub struct Program {
     pub url: String,
     /// Checksum of the download.
     pub hash: String,
+    /// Whether only the machine's status tells of it, because its NodeDriver is gone. Users can write that: such a program is used if
+    /// it was downloaded for a NodeDriver once, and never fetched.
+    pub remembered: bool,
 }
 
 /// The program of a machine's driver: as the driver says, or, once the driver is deleted, as the machine remembers.
@@ -50,10 +53,12 @@ pub fn program(driver: Option<&NodeDriver>, offered: Option<&Program>, machine: 
     match (driver, offered) {
         (Some(driver), _) if driver.spec.url.starts_with("local://") => Program::default(),
         (Some(_), Some(offered)) => offered.clone(),
-        (Some(driver), None) => Program { url: driver.spec.url.clone(), hash: driver.spec.checksum.clone() },
+        (Some(driver), None) => {
+            Program { url: driver.spec.url.clone(), hash: driver.spec.checksum.clone(), remembered: false }
+        }
         (None, _) => {
             let status = machine.status.clone().unwrap_or_default();
-            Program { url: status.driver_url, hash: status.driver_hash }
+            Program { url: status.driver_url, hash: status.driver_hash, remembered: true }
         }
     }
 }

@@ -21,11 +21,20 @@ pub struct CreateOptions {
     pub delays: Option<Delays>,
     /// What it runs at its first boot; may be given later by [`Machines::bootstrap`].
     pub script: Option<String>,
+    /// The object that it is made for; empty for none. Two objects of the same name are told apart by it.
+    pub owner: String,
 }
 
 impl Default for CreateOptions {
     fn default() -> Self {
-        CreateOptions { hostname: None, cpus: 2, memory_mib: 4096, delays: None, script: None }
+        CreateOptions {
+            hostname: None,
+            cpus: 2,
+            memory_mib: 4096,
+            delays: None,
+            script: None,
+            owner: String::new(),
+        }
     }
 }
 
@@ -67,6 +76,7 @@ impl Machines {
             memory_mib: options.memory_mib,
             os: options.script.as_deref().map(Os::of_script).unwrap_or_default(),
             delays: options.delays,
+            owner: options.owner,
         };
         let directory = world.directory().join(name);
         if let Some(script) = &options.script {
@@ -94,6 +104,11 @@ impl Machines {
         self.0.0.machine(name).ok().map(|machine| Addresses { internal: machine.address })
     }
 
+    /// The object that a machine was made for, empty if for none; nothing if there is no such machine.
+    pub fn owner(&self, name: &str) -> Option<String> {
+        self.0.0.machine(name).ok().map(|machine| machine.record().owner)
+    }
+
     /// The names of all machines.
     pub fn names(&self) -> Vec<MachineName> {
         self.0.0.all().keys().cloned().collect()
@@ -112,8 +127,19 @@ impl Machines {
     /// # Errors
     /// If its files cannot be removed.
     pub async fn remove(&self, name: &str) -> Result<(), Error> {
+        self.remove_if(name, |_| true).await
+    }
+
+    /// The same if the object that the machine was made for is the right one.
+    ///
+    /// # Errors
+    /// The same, and [`Error::Owned`] if it is not.
+    pub async fn remove_if(&self, name: &str, is_right: impl FnOnce(&str) -> bool) -> Result<(), Error> {
         let world = &self.0.0;
         let Some(machine) = world.all().get(name).cloned() else { return Ok(()) };
+        if !is_right(&machine.record().owner) {
+            return Err(Error::Owned(name.to_owned()));
+        }
         machine.power_off().await;
         match std::fs::remove_dir_all(&machine.directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -38,6 +38,9 @@ pub enum Error {
     /// There is one already.
     #[error("there is a machine {0:?} already")]
     Exists(String),
+    /// It was made for another object.
+    #[error("machine {0:?} belongs to another object of the same name")]
+    Owned(String),
     /// There is none.
     #[error("there is no machine {0:?}")]
     NoMachine(String),

@@ -55,7 +55,9 @@ impl World {
         let (data, logs) = (directory.path().join("data"), directory.path().join("logs"));
         std::fs::create_dir(&logs).unwrap();
         let (data, assets) = (data.display().to_string(), assets.parent().unwrap().display().to_string());
-        let words = ["up", "--listen", &listen, "--data-dir", &data, "--assets", &assets];
+        let host = docker.host();
+        let mut words = vec!["up", "--listen", &listen, "--data-dir", &data, "--assets", &assets];
+        words.extend(["--enable-driver", "docker", "--docker-host", &host]);
         let (process, kubeconfig) = target::launch(&words, &logs).unwrap();
         let kubectl = Peer::Kubectl.provide().unwrap().path.join("usr/bin/kubectl");
         let program = target::herdsman().unwrap();
@@ -64,11 +66,7 @@ impl World {
 
     /// Creates the cluster and waits until it is as asked for.
     pub(crate) fn create(&self, version: &str, pools: &[&str]) {
-        let options = [
-            format!("image={MACHINE_IMAGE}"),
-            format!("host={}", self.docker.host()),
-            format!("network={}", self.network.name()),
-        ];
+        let options = [format!("image={MACHINE_IMAGE}"), format!("network={}", self.network.name())];
         let mut words =
             vec!["create", "cluster", CLUSTER, "--driver=docker", "--kubernetes-version", version];
         words.extend(options.iter().flat_map(|option| ["--driver-option", option]));

@@ -87,6 +87,8 @@ words! {
     HERDSMAN_FORCE_REMOVE = "herdsman.io/force-remove";
     /// Ours, on an infrastructure machine: how often in a row its server could not be made, and the last Job that failed.
     HERDSMAN_CREATE_FAILURES = "herdsman.io/create-failures";
+    /// Ours, on an infrastructure machine of the driver `ssh`: the fingerprint of the host key by which its host is known. For people.
+    HERDSMAN_SSH_HOST_KEY = "herdsman.io/ssh-host-key";
 
     // Rancher: downstream Nodes, for the distribution.
     /// RKE2: remove this node's etcd member.

@@ -26,6 +26,11 @@ pub trait Front: Clone + Send + Sync + 'static {
 
     /// Is told that a connection was not taken, for there were too many.
     fn refused_connection(&self) {}
+
+    /// Whether an address is a load balancer's: its connections are those of many clients, and do not count for one address.
+    fn is_proxy(&self, _address: std::net::IpAddr) -> bool {
+        false
+    }
 }
 
 impl Front for Api {

@@ -85,7 +85,7 @@ pub async fn listen<F: Front>(
             () = front.closed() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, from)) => match quota.take(&from.ip()) {
+                Ok((stream, from)) => match taken(&front, &quota, from.ip()) {
                     Some(held) => {
                         drop(connections.spawn(accepted_by(front.clone(), stream, tls.clone(), held)));
                     }
@@ -104,6 +104,11 @@ pub async fn listen<F: Front>(
     if tokio::time::timeout(drain, finished).await.is_err() {
         tracing::warn!(connections = connections.len(), "connections are cut before they are done");
     }
+}
+
+/// A place for one more connection. Those of a load balancer are many clients': they count for all, not for its address.
+fn taken<F: Front>(front: &F, quota: &Quota<IpAddr>, from: IpAddr) -> Option<Held<IpAddr>> {
+    if front.is_proxy(from) { quota.take_for_nobody() } else { quota.take(&from) }
 }
 
 async fn accepted_by<F: Front>(front: F, stream: TcpStream, tls: Option<TlsAcceptor>, held: Held<IpAddr>) {

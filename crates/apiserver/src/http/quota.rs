@@ -36,6 +36,16 @@ impl<K: Ord + Clone> Quota<K> {
         held.own.insert(who.clone(), own + 1);
         Some(Held { who: Some(who.clone()), held: self.held.clone() })
     }
+
+    /// One more that counts for nobody, only among all.
+    pub(super) fn take_for_nobody(&self) -> Option<Held<K>> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.all >= self.most {
+            return None;
+        }
+        held.all += 1;
+        Some(Held { who: None, held: self.held.clone() })
+    }
 }
 
 /// One of those that a [`Quota`] counts.
@@ -138,7 +148,11 @@ mod tests {
         assert_eq!(a.iter().flatten().count(), 2);
         let b = quota.take(&"b");
         assert!(b.is_some() && quota.take(&"c").is_none());
+        assert!(quota.take_for_nobody().is_none(), "all count among all");
         drop(a);
+        let nobodys: Vec<_> = (0..3).map(|_| quota.take_for_nobody()).collect();
+        assert_eq!(nobodys.iter().flatten().count(), 2);
+        drop(nobodys);
         assert!(quota.take(&"c").is_some());
         assert_eq!(
             quota.held.lock().unwrap().own.keys().collect::<Vec<_>>(),

@@ -140,7 +140,11 @@ async fn answer(
 }
 
 /// Whether whoever asks may read a Secret himself.
-async fn may_read(client: &kube::Client, asker: &Asker, secret: &SecretRef) -> Result<bool, Status> {
+pub(super) async fn may_read(
+    client: &kube::Client,
+    asker: &Asker,
+    secret: &SecretRef,
+) -> Result<bool, Status> {
     let review = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
             user: Some(asker.name.clone()),

@@ -1,7 +1,7 @@
 //! Everything else that is checked at the door.
 
 use ::provisioning::Object;
-use ::provisioning::admission::{Operation, creator_of, driver_in_use, plan_secret};
+use ::provisioning::admission::{Operation, creator_of, driver_checksum, driver_in_use, plan_secret};
 use api::catalogue::annotations;
 use api::catalogue::secrets::{keys, types};
 use api::machine::{self, Driver};
@@ -61,8 +61,11 @@ pub(super) fn secret(write: Write<'_>, secret: &Value) -> Answer {
     }
 }
 
-/// A driver that machines need stays on.
+/// A driver that is downloaded has a checksum, and one that machines need stays on.
 pub(super) async fn driver(door: &Door, write: Write<'_>, object: Option<&Value>) -> Answer {
+    if let Some(error) = object.and_then(|object| driver_checksum(write.old, object)) {
+        return Err(refused(&write, 422, &[error]));
+    }
     let was = write.old.is_some_and(|old| old["spec"]["active"] == true);
     let stays = object.is_some_and(|object| object["spec"]["active"] == true);
     if write.operation == Operation::Create || !was || stays {

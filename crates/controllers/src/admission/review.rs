@@ -44,7 +44,7 @@ const WRITES: &[&str] = &["CREATE", "UPDATE"];
 const ALL: &[&str] = &["CREATE", "UPDATE", "DELETE"];
 
 /// Everything that is asked about.
-pub const HOOKS: [Hook; 4] = [
+pub const HOOKS: [Hook; 5] = [
     Hook {
         name: "clusters.provisioning.cattle.io",
         group: "provisioning.cattle.io",
@@ -68,12 +68,23 @@ pub const HOOKS: [Hook; 4] = [
         optional: false,
     },
     Hook {
+        name: "machines.rke-machine.cattle.io",
+        group: "rke-machine.cattle.io",
+        version: "v1",
+        resource: "*",
+        kind: "",
+        operations: WRITES,
+        fills_in: false,
+        only: "",
+        optional: false,
+    },
+    Hook {
         name: "nodedrivers.management.cattle.io",
         group: "management.cattle.io",
         version: "v3",
         resource: "nodedrivers",
         kind: "NodeDriver",
-        operations: &["UPDATE", "DELETE"],
+        operations: ALL,
         fills_in: false,
         only: "",
         optional: false,
@@ -242,6 +253,29 @@ mod tests {
             serde_json::from_value(made["response"]["patch"].clone()).unwrap();
         let patch: Value = serde_json::from_slice(&patch.0).unwrap();
         assert_eq!(patch[0]["value"], json!({"field.cattle.io/creatorId": "bob"}));
+
+        // A machine that names a credential of all is put off until its writer can be asked about; what is the operator's is refused.
+        let machines = asked("/validate/machines.rke-machine.cattle.io").unwrap();
+        let machine = |kind: &str, spec: Value| {
+            json!({"request": {"uid": "u", "operation": "CREATE", "namespace": "n", "name": "m", "kind": {"kind": kind},
+                "userInfo": {"username": "bob"}, "object": {"metadata": {"name": "m"}, "spec": spec}}})
+        };
+        for (kind, spec, code) in [
+            ("ToyMachine", json!({"common": {"cloudCredentialSecretName": "own"}}), Value::Null),
+            (
+                "ToyMachine",
+                json!({"common": {"cloudCredentialSecretName": "cattle-global-data:cc"}}),
+                json!(503),
+            ),
+            ("DockerMachine", json!({"privileged": true}), json!(403)),
+        ] {
+            let answer = admit(&door, machines, &machine(kind, spec)).await;
+            assert_eq!(answer["response"]["status"]["code"], code, "{answer}");
+        }
+        let drivers = asked("/validate/nodedrivers.management.cattle.io").unwrap();
+        let spec = json!({"active": true, "url": "https://evil/driver", "checksum": ""});
+        let answer = admit(&door, drivers, &machine("NodeDriver", spec)).await;
+        assert_eq!(answer["response"]["status"]["code"], 422, "{answer}");
 
         let clusters = asked("/validate/clusters.provisioning.cattle.io").unwrap();
         let object = json!({"apiVersion": "provisioning.cattle.io/v1", "kind": "Cluster",

@@ -28,6 +28,9 @@ pub enum Error {
         "driver {0:?} comes with rancher-machine, which is not here: install it and name it with --machine-binary, or put it on the PATH"
     )]
     NoProgram(String),
+    /// The driver is one of ours that is not enabled.
+    #[error("{0}")]
+    Off(String),
     /// rancher-machine does not say what it is.
     #[error("{} --version: {words}", program.display())]
     Version {
@@ -53,6 +56,8 @@ pub(super) enum Source {
     Ours(Arc<dyn machine::Driver>),
     /// rancher-machine does.
     RancherMachine { driver: String, program: Option<PathBuf> },
+    /// Nobody: it is not enabled, and this is what to do about it.
+    Off(String),
     /// A program that is downloaded.
     Download {
         driver: String,
@@ -78,9 +83,12 @@ impl Source {
                 authorities: context.server.borrow().ca_certificates.clone(),
             };
         }
-        match settings.drivers.get(&name) {
-            Some(ours) => Source::Ours(ours.clone()),
-            None => Source::RancherMachine { driver: name, program: settings.rancher_machine.clone() },
+        match (settings.drivers.get(&name), machine::drivers::off(&name)) {
+            (Some(ours), _) => Source::Ours(ours.clone()),
+            (None, Some(words)) => Source::Off(words),
+            (None, None) => {
+                Source::RancherMachine { driver: name, program: settings.rancher_machine.clone() }
+            }
         }
     }
 
@@ -92,6 +100,7 @@ impl Source {
     pub(super) async fn version(&self) -> Result<String, Error> {
         match self {
             Source::Ours(_) => Ok(env!("CARGO_PKG_VERSION").to_owned()),
+            Source::Off(words) => Err(Error::Off(words.clone())),
             Source::Download { .. } => Ok(String::new()),
             Source::RancherMachine { driver, program } => {
                 let program = program.as_deref().ok_or_else(|| Error::NoProgram(driver.clone()))?;
@@ -103,6 +112,7 @@ impl Source {
     pub(super) async fn flags(&self) -> Result<Vec<Flag>, Error> {
         let (program, driver) = match self {
             Source::Ours(driver) => return Ok(driver.flags()),
+            Source::Off(words) => return Err(Error::Off(words.clone())),
             Source::RancherMachine { driver, program } => {
                 (program.clone().ok_or_else(|| Error::NoProgram(driver.clone()))?, driver.clone())
             }

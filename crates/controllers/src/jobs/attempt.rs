@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, Secret, SecretVolumeSource};
 use kit::Object;
-use machine::command::Verb;
-use machine::{Command, Output};
+use machine::{Command, Output, Task};
 use serde::Deserialize as _;
 use tokio::sync::oneshot;
 
-use super::context::{Context, job_machine};
+use super::context::Context;
 use super::documents::{self, End};
 use super::files::{self, Files};
 use super::{paths, process, state};
+use crate::machine::rendering::Rendered;
 
 /// Exit code of a program that was killed.
 const KILLED: i32 = 137;
@@ -26,6 +26,7 @@ pub(super) async fn begin(
     context: Arc<Context>,
     job: Arc<Object>,
     pod: Arc<Object>,
+    rendered: Result<Rendered, String>,
     unwanted: oneshot::Receiver<()>,
 ) {
     let files = Files::of(&context.settings.directory, pod.uid());
@@ -36,7 +37,7 @@ pub(super) async fn begin(
             transcript.say("ended: the Job was deleted");
             None
         }
-        exit_code = work(&context, &job, &pod, &files, &transcript) => {
+        exit_code = work(&context, (&job, &pod), rendered, &files, &transcript) => {
             Some(End { exit_code, words: transcript.words() })
         }
     };
@@ -84,9 +85,19 @@ async fn finish(context: &Context, job: &Object, pod: &Object, files: &Files, en
 }
 
 /// Prepares what the program needs and runs it. Gives its exit code.
-async fn work(context: &Context, job: &Object, pod: &Object, files: &Files, transcript: &Transcript) -> i32 {
-    let prepared = match prepare(context, job, files).await {
-        Ok(prepared) => prepared,
+async fn work(
+    context: &Context,
+    (job, pod): (&Object, &Object),
+    rendered: Result<Rendered, String>,
+    files: &Files,
+    transcript: &Transcript,
+) -> i32 {
+    let prepared = match rendered {
+        Ok(rendered) => prepare(context, job, &rendered, files).await.map(|prepared| (rendered, prepared)),
+        Err(words) => Err(words),
+    };
+    let (rendered, prepared) = match prepared {
+        Ok(both) => both,
         Err(words) => {
             transcript.say(words);
             return machine::run::FAILURE;
@@ -97,36 +108,53 @@ async fn work(context: &Context, job: &Object, pod: &Object, files: &Files, tran
     if let Err(error) = context.put_status(&context.pods, pod, status).await {
         tracing::debug!(job = %job.key(), %error, "that a Job runs is not written");
     }
-    let Prepared { command, driver, environment, words } = prepared;
-    let output = transcript.output();
-    if context.settings.drivers.get(&driver).is_some() {
-        let (drivers, storage) = (&context.settings.drivers, files.storage());
-        return machine::run(drivers, &command, environment, &storage, &output).await;
+    let Prepared { command, environment, words } = prepared;
+    let (output, driver) = (transcript.output(), rendered.driver.as_str());
+    if context.settings.drivers.get(driver).is_some() {
+        let (storage, mounts) = (files.storage(), files.mounted(""));
+        let (owner, command) = (rendered.owner.as_str(), &command);
+        let task = Task { command, driver, owner, environment, storage: &storage, files: &mounts };
+        return machine::run(&context.settings.drivers, task, &output).await;
+    }
+    if let Some(words) = machine::drivers::off(driver) {
+        transcript.say(words);
+        return machine::run::FAILURE;
     }
     let authorities = context.server.borrow().ca_certificates.clone();
-    let job = process::Asked { command: &command, driver: &driver, words: &words, authorities: &authorities };
+    let job = process::Asked {
+        command: &command,
+        driver,
+        words: &words,
+        authorities: &authorities,
+        remembered: rendered.remembered,
+    };
     let _turn = context.processes.acquire().await;
     process::run(&context.settings, job, environment, files, &output).await
 }
 
 struct Prepared {
     command: Command,
-    driver: String,
     environment: BTreeMap<String, String>,
     /// The command line, with paths as they are here.
     words: Vec<String>,
 }
 
-async fn prepare(context: &Context, job: &Object, files: &Files) -> Result<Prepared, String> {
+async fn prepare(
+    context: &Context,
+    job: &Object,
+    rendered: &Rendered,
+    files: &Files,
+) -> Result<Prepared, String> {
     let file_error = |error: std::io::Error| format!("cannot write the files of the Job: {error}");
     files.create().map_err(file_error)?;
-    let spec = &job.document()["spec"]["template"]["spec"];
+    let spec = &rendered.ordered.job.document()["spec"]["template"]["spec"];
     let spec =
         PodSpec::deserialize(spec).map_err(|error| format!("the Job's pod cannot be read: {error}"))?;
     let container = spec.containers.first().ok_or("the Job has no container")?;
-    let mut words = state::arguments(job);
-    let mut environment = environment(context, job, container).await?;
-    for mount in mounts(context, job, &spec, container).await? {
+    let mut words = container.args.clone().unwrap_or_default();
+    let secrets = Secrets { context, job, rendered };
+    let mut environment = environment(&secrets, container).await?;
+    for mount in mounts(&secrets, &spec, container).await? {
         let here = files.mounted(&mount.at);
         for (name, content) in &mount.files {
             let path = if name.is_empty() { here.clone() } else { here.join(name) };
@@ -139,28 +167,23 @@ async fn prepare(context: &Context, job: &Object, files: &Files) -> Result<Prepa
         }
     }
     let command = Command::parse(&words).map_err(|error| error.to_string())?;
-    let driver = job_machine(job).map(|(driver, _)| driver.name()).unwrap_or_default();
-    if let Verb::Create { driver: named, .. } = &command.verb
-        && *named != driver
-    {
-        return Err(format!("the Job of a {driver} machine names the driver {named:?}"));
-    }
-    if let Some(path) = paths::outside(&words, &files.mounted(""), &paths::roots()) {
+    // Drivers of our own open files of their order only; rancher-machine opens whatever it is told.
+    let is_process = context.settings.drivers.get(&rendered.driver).is_none();
+    if let Some(path) = paths::outside(&words, &files.mounted(""), &paths::roots()).filter(|_| is_process) {
         return Err(format!("{path} is not a file of the Job: its command reads nothing else on the server"));
     }
-    state::load(context, job, &command.globals, files).await?;
-    Ok(Prepared { command, driver, environment, words })
+    state::load(context, job, files).await?;
+    Ok(Prepared { command, environment, words })
 }
 
 async fn environment(
-    context: &Context,
-    job: &Object,
+    secrets: &Secrets<'_>,
     container: &Container,
 ) -> Result<BTreeMap<String, String>, String> {
     let mut all = BTreeMap::new();
     for source in container.env_from.iter().flatten() {
         let Some(secret) = &source.secret_ref else { continue };
-        let data = read(context, job, &secret.name).await?;
+        let data = secrets.read(&secret.name).await?;
         let texts = data.into_iter().filter_map(|(key, value)| Some((key, String::from_utf8(value).ok()?)));
         all.extend(texts);
     }
@@ -174,19 +197,14 @@ struct Mount {
     files: BTreeMap<String, Vec<u8>>,
 }
 
-async fn mounts(
-    context: &Context,
-    job: &Object,
-    spec: &PodSpec,
-    container: &Container,
-) -> Result<Vec<Mount>, String> {
+async fn mounts(secrets: &Secrets<'_>, spec: &PodSpec, container: &Container) -> Result<Vec<Mount>, String> {
     let mut all = Vec::new();
     for mount in container.volume_mounts.iter().flatten() {
         let volume = spec.volumes.iter().flatten().find(|volume| volume.name == mount.name);
         let Some(source) = volume.and_then(|volume| volume.secret.as_ref()) else {
             return Err(format!("volume {:?} is not a Secret", mount.name));
         };
-        let data = read(context, job, source.secret_name.as_deref().unwrap_or_default()).await?;
+        let data = secrets.read(source.secret_name.as_deref().unwrap_or_default()).await?;
         let mut files = chosen(source, data);
         if let Some(key) = &mount.sub_path {
             let content = files.remove(key).ok_or_else(|| format!("a Secret has no key {key:?}"))?;
@@ -210,10 +228,24 @@ fn chosen(source: &SecretVolumeSource, mut data: BTreeMap<String, Vec<u8>>) -> B
     }
 }
 
-async fn read(context: &Context, job: &Object, name: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
-    let secret: Result<Secret, kube::Error> = state::secrets(context, job).get(name).await;
-    let secret = secret.map_err(|error| format!("cannot read Secret {name}: {error}"))?;
-    Ok(secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect())
+/// The Secrets that a Job takes.
+struct Secrets<'a> {
+    context: &'a Context,
+    job: &'a Object,
+    rendered: &'a Rendered,
+}
+
+impl Secrets<'_> {
+    /// What is rendered is not read again: somebody may have written it meanwhile. What is left is the bootstrap Secret.
+    async fn read(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        let cannot = |error: &dyn std::fmt::Display| format!("cannot read Secret {name}: {error}");
+        let mut objects = self.rendered.ordered.objects.iter();
+        let secret = match objects.find(|object| object.kind() == "Secret" && object.name() == name) {
+            Some(made) => Secret::deserialize(made.document()).map_err(|error| cannot(&error))?,
+            None => state::secrets(self.context, self.job).get(name).await.map_err(|error| cannot(&error))?,
+        };
+        Ok(secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect())
+    }
 }
 
 /// A word of the command line whose value is a path under `from`.

@@ -15,11 +15,12 @@ use kit::{Cache, Caches, Change, Key, KindId, Object, Pace, Queue, Turn, index};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use provisioning::graph::applied::{Belonging, Owner};
-use provisioning::machine::SET;
+use provisioning::machine::{SET, deletes};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{Settings, attempt, files};
+use crate::machine::rendering::{Rendered, Renderer};
 use crate::{Parts, ServerInfo};
 
 /// The name in managed fields.
@@ -73,6 +74,7 @@ pub(super) struct Context {
     definitions: Arc<Cache>,
     pub(super) settings: Settings,
     pub(super) server: watch::Receiver<ServerInfo>,
+    renderer: Renderer,
     /// How many processes may still be started at a time.
     pub(super) processes: Semaphore,
     running: Mutex<BTreeMap<String, Running>>,
@@ -81,7 +83,8 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(parts: Parts, settings: Settings) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
-        let Parts { caches, clock, entropy, access: _, server, waits: _ } = parts;
+        let renderer = Renderer::of(&parts, settings.environment.clone());
+        let Parts { caches, clock, entropy, server, .. } = parts;
         let (work, given) = mpsc::unbounded_channel();
         let context = Context {
             writer: Writer::new(caches.clone(), MANAGER),
@@ -96,6 +99,7 @@ impl Context {
             entropy,
             settings,
             server,
+            renderer,
             work,
         };
         (Arc::new(context), given)
@@ -105,6 +109,7 @@ impl Context {
         for cache in [&self.jobs, &self.pods, &self.definitions] {
             cache.wait_synced().await;
         }
+        self.renderer.ready().await;
     }
 
     pub(super) fn connect(self: &Arc<Self>) {
@@ -160,15 +165,30 @@ impl Context {
             && owner.belonging(&document) == Belonging::Ours
     }
 
+    /// What a Job of ours runs, or why it cannot: from its machine, whatever the Job says. The Job chooses between make and remove,
+    /// and for which machine of its namespace; whoever may write Jobs there does no more than start the machine's own work.
+    pub(super) fn rendered(&self, job: &Object) -> Result<Rendered, String> {
+        let (driver, key) = job_machine(job).ok_or("the Job belongs to no machine")?;
+        let machine = self.machines(&driver).get(&key).ok_or("the Job's machine is gone")?;
+        let deletes = deletes(&provisioning::Object::from_document(job.document().clone()));
+        let rendered = self.renderer.order(&driver, &machine, deletes, is_marked(job));
+        rendered.map_err(|lacks| lacks.to_string())
+    }
+
     /// Whether a pod's attempt runs here.
     pub(super) fn runs(&self, pod: &Object) -> bool {
         self.running().contains_key(pod.uid())
     }
 
     /// Begins an attempt.
-    pub(super) fn start(self: &Arc<Self>, job: Arc<Object>, pod: Arc<Object>) {
+    pub(super) fn start(
+        self: &Arc<Self>,
+        job: Arc<Object>,
+        pod: Arc<Object>,
+        rendered: Result<Rendered, String>,
+    ) {
         let end = self.note(&job, &pod);
-        self.hand_over(Box::pin(attempt::begin(self.clone(), job, pod, end)));
+        self.hand_over(Box::pin(attempt::begin(self.clone(), job, pod, rendered, end)));
     }
 
     /// Ends an attempt that another process began.

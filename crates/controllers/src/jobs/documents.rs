@@ -6,6 +6,7 @@ use kit::{KindId, Object, owners};
 use serde_json::{Value, json};
 
 use super::context::is_marked;
+use crate::machine::rendering::Rendered;
 
 /// How much of a program's output stays with its pod; as much as a kubelet keeps.
 const MOST_WORDS: usize = 4096;
@@ -13,19 +14,31 @@ const MOST_WORDS: usize = 4096;
 /// The scheduler of pods that stand for what runs here.
 const SCHEDULER: &str = "herdsman-local";
 
-/// The pod of a new attempt.
-pub(super) fn pod(job: &Object, suffix: &str) -> Value {
-    let template = &job.document()["spec"]["template"];
+/// The pod of a new attempt: as rendered, not as the Job's template says. One that cannot be rendered only says why.
+pub(super) fn pod(job: &Object, rendered: Option<&Rendered>, suffix: &str) -> Value {
+    let template = rendered.map(|rendered| rendered.ordered.job.document()["spec"]["template"].clone());
+    pod_of(job, template.as_ref(), suffix)
+}
+
+fn pod_of(job: &Object, template: Option<&Value>, suffix: &str) -> Value {
     let owner = owners::reference(&KindId::new("batch", "v1", "Job", "jobs"), job, true);
-    let mut spec = template["spec"].clone();
+    let container = json!({"name": "machine", "image": "none"});
+    let nothing = || json!({"containers": [container], "restartPolicy": "Never"});
+    let mut spec = template.map_or_else(nothing, |template| template["spec"].clone());
     if is_marked(job) {
         // No scheduler has this name: no kubelet ever runs what we run.
         spec["schedulerName"] = SCHEDULER.into();
     }
+    let mut labels = template.map(|template| template["metadata"]["labels"].clone()).unwrap_or(json!({}));
+    // As Kubernetes' own controller labels the pods of a Job.
+    for prefix in ["", "batch.kubernetes.io/"] {
+        labels[format!("{prefix}job-name")] = job.name().into();
+        labels[format!("{prefix}controller-uid")] = job.uid().into();
+    }
     json!({
         "metadata": {
             "name": format!("{}-{suffix}", job.name()), "namespace": job.namespace(),
-            "labels": template["metadata"]["labels"], "ownerReferences": [owner],
+            "labels": labels, "ownerReferences": [owner],
         },
         "spec": spec,
     })
@@ -97,11 +110,34 @@ mod tests {
     fn no_kubelet_runs_what_runs_here() {
         let job =
             |spec: Value| Object::from_document(json!({"metadata": {"name": "j", "uid": "u"}, "spec": spec}));
-        let template = json!({"spec": {"containers": [], "schedulerName": "default-scheduler"}});
-        let ours = job(json!({"template": template, "managedBy": "herdsman.io/local"})).unwrap();
-        assert_eq!(pod(&ours, "x")["spec"]["schedulerName"], SCHEDULER);
-        let embedded = job(json!({"template": template})).unwrap();
-        assert_eq!(pod(&embedded, "x")["spec"]["schedulerName"], "default-scheduler");
+        let template =
+            json!({"metadata": {"labels": {"a": "b"}}, "spec": {"schedulerName": "default-scheduler"}});
+        let ours = job(json!({"managedBy": "herdsman.io/local"})).unwrap();
+        for template in [None, Some(&template)] {
+            assert_eq!(pod_of(&ours, template, "x")["spec"]["schedulerName"], SCHEDULER);
+        }
+        let embedded = pod_of(&job(json!({})).unwrap(), Some(&template), "x");
+        assert_eq!(embedded["spec"]["schedulerName"], "default-scheduler");
+        let labels = &embedded["metadata"]["labels"];
+        assert_eq!(
+            (&labels["a"], &labels["job-name"], &labels["controller-uid"]),
+            (&json!("b"), &json!("j"), &json!("u"))
+        );
+    }
+
+    #[test]
+    fn nothing_of_the_jobs_own_template_is_in_its_pod() {
+        let evil = json!({"nodeName": "control-plane", "hostPID": true, "containers": [{"name": "x", "image": "evil"}]});
+        let document = json!({
+            "metadata": {"name": "j", "uid": "u"},
+            "spec": {"template": {"metadata": {"labels": {"evil": "yes"}}, "spec": evil}},
+        });
+        let job = Object::from_document(document).unwrap();
+        let text = pod(&job, None, "x").to_string();
+        assert!(
+            !text.contains("evil") && !text.contains("control-plane") && !text.contains("hostPID"),
+            "{text}"
+        );
     }
 
     #[test]

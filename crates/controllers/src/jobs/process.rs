@@ -23,6 +23,8 @@ pub(super) struct Asked<'a> {
     pub(super) words: &'a [String],
     /// Whom to trust beside the system's authorities, as PEM.
     pub(super) authorities: &'a str,
+    /// Whether only the machine remembers where the driver comes from: it is not fetched then.
+    pub(super) remembered: bool,
 }
 
 /// Runs rancher-machine with a Job's command line. Gives its exit code.
@@ -54,6 +56,7 @@ async fn try_run(
     let binary = settings.rancher_machine.as_deref().ok_or(
         "there is no rancher-machine here: install it and name it with --machine-binary, or put it on the PATH",
     )?;
+    of_this_driver(&job, files)?;
     let path = search_path(settings, binary, &job, &environment, output).await?;
     let storage = files.storage();
     let mut program = tokio::process::Command::new(binary);
@@ -91,6 +94,16 @@ async fn try_run(
     }
 }
 
+/// A state that names another driver is not followed: users can write it, and it says what rancher-machine starts.
+fn of_this_driver(job: &Asked<'_>, files: &Files) -> Result<(), String> {
+    let named =
+        machine::record::driver(&files.storage(), &job.command.name).map_err(|error| error.to_string())?;
+    match named {
+        Some(named) if named != job.driver => Err(machine::run::other_driver(job.driver, &named)),
+        _ => Ok(()),
+    }
+}
+
 /// Whether a variable of a Job is one that a driver may have: not one that says what code runs in its process.
 fn is_for_a_driver(name: &str) -> bool {
     !name.is_empty() && !name.starts_with("LD_") && !name.contains(['=', '\0'])
@@ -125,13 +138,23 @@ async fn search_path(
     if globals.driver_url.is_empty() {
         return Ok(usual);
     }
-    output.say(format!("Downloading driver from {}", globals.driver_url));
     let wanted = download::Wanted {
         driver: job.driver,
         url: &globals.driver_url,
         checksum: &globals.driver_hash,
         authorities: job.authorities,
     };
+    if job.remembered {
+        let kept = download::kept(&settings.downloads, &wanted).ok_or_else(|| {
+            format!(
+                "NodeDriver {0} is gone, and its program from {1} is not kept here: create NodeDriver {0} again with spec.url and \
+                 spec.checksum",
+                job.driver, globals.driver_url
+            )
+        })?;
+        return Ok(format!("{}:{usual}", kept.display()));
+    }
+    output.say(format!("Downloading driver from {}", globals.driver_url));
     let kept = download::provide(&settings.downloads, &wanted, &super::proxies(environment)).await;
     let kept = kept.map_err(|error| error.to_string())?;
     Ok(format!("{}:{usual}", kept.display()))

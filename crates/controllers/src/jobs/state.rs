@@ -3,31 +3,27 @@
 use std::time::Duration;
 
 use api::catalogue::secrets::keys;
+use api::names::{self, InfraMachine};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use kit::Object;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use machine::command::Globals;
-use machine::{Command, archive};
+use machine::archive;
 use serde_json::json;
 
-use super::context::Context;
+use super::context::{Context, job_machine};
 use super::files::Files;
 
 /// How long a write that failed waits before it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Unpacks the state into the attempt's storage.
-pub(super) async fn load(
-    context: &Context,
-    job: &Object,
-    globals: &Globals,
-    files: &Files,
-) -> Result<(), String> {
-    let secret = secrets(context, job).get(&globals.secret_name).await;
-    let secret = secret.map_err(|error| format!("cannot read Secret {}: {error}", globals.secret_name))?;
+pub(super) async fn load(context: &Context, job: &Object, files: &Files) -> Result<(), String> {
+    let name = name(job).ok_or("the Job belongs to no machine")?;
+    let secret = secrets(context, job).get(&name).await;
+    let secret = secret.map_err(|error| format!("cannot read Secret {name}: {error}"))?;
     let packed = secret.data.unwrap_or_default().remove(keys::EXTRACTED_CONFIG).unwrap_or_default();
     archive::unpack(&packed.0, &files.storage()).map_err(|error| error.to_string())?;
     files.mark_loaded().map_err(|error| format!("cannot write a file: {error}"))
@@ -39,10 +35,9 @@ pub(super) async fn save(context: &Context, job: &Object, files: &Files) {
     if !files.is_loaded() {
         return;
     }
-    let arguments = arguments(job);
-    let Ok(Command { globals, .. }) = Command::parse(&arguments) else { return };
+    let Some(name) = name(job) else { return };
     loop {
-        match try_save(context, job, &globals, files).await {
+        match try_save(context, job, &name, files).await {
             Ok(()) => return,
             Err(words) => tracing::warn!(job = %job.key(), words, "the state of a server is not saved yet"),
         }
@@ -50,10 +45,10 @@ pub(super) async fn save(context: &Context, job: &Object, files: &Files) {
     }
 }
 
-async fn try_save(context: &Context, job: &Object, globals: &Globals, files: &Files) -> Result<(), String> {
+async fn try_save(context: &Context, job: &Object, name: &str, files: &Files) -> Result<(), String> {
     let packed = archive::pack(&files.storage()).map_err(|error| error.to_string())?;
     let secrets = secrets(context, job);
-    let known = secrets.get_opt(&globals.secret_name).await.map_err(|error| error.to_string())?;
+    let known = secrets.get_opt(name).await.map_err(|error| error.to_string())?;
     // It goes with its machine.
     let Some(known) = known else { return Ok(()) };
     let before = known.data.unwrap_or_default().remove(keys::EXTRACTED_CONFIG).unwrap_or_default();
@@ -62,21 +57,19 @@ async fn try_save(context: &Context, job: &Object, globals: &Globals, files: &Fi
     }
     let patch = json!({"data": {keys::EXTRACTED_CONFIG: STANDARD.encode(packed)}});
     let options = PatchParams { field_manager: Some("herdsman-jobs".into()), ..PatchParams::default() };
-    let written = secrets.patch(&globals.secret_name, &options, &Patch::Merge(patch)).await;
+    let written = secrets.patch(name, &options, &Patch::Merge(patch)).await;
     match written {
         Err(error) if kit::write::code(&error) != Some(404) => Err(error.to_string()),
         _ => Ok(()),
     }
 }
 
-/// Secrets of a Job are those of its namespace, whatever its command line says.
-pub(super) fn secrets(context: &Context, job: &Object) -> Api<Secret> {
-    Api::namespaced(context.caches.client().clone(), job.namespace())
+/// The Secret with the state of a Job's machine.
+fn name(job: &Object) -> Option<String> {
+    job_machine(job).map(|(_, machine)| names::machine_state_secret(InfraMachine(&machine.name)))
 }
 
-/// The arguments of a Job's program.
-pub(super) fn arguments(job: &Object) -> Vec<String> {
-    let words =
-        job.document().pointer("/spec/template/spec/containers/0/args").and_then(|args| args.as_array());
-    words.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+/// Secrets of a Job are those of its namespace.
+pub(super) fn secrets(context: &Context, job: &Object) -> Api<Secret> {
+    Api::namespaced(context.caches.client().clone(), job.namespace())
 }

@@ -12,7 +12,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use provisioning::graph::applied::Owner;
 use provisioning::graph::difference::{Change, Existing, difference};
 use provisioning::machine::retry::Failures;
-use provisioning::machine::{Order, SET, arguments, identity, order};
+use provisioning::machine::{SET, identity};
 use provisioning::{Code, Object, Wait};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::context::Error;
 use super::gather::Facts;
-use super::installation::{self, Installation};
+use super::rendering::Lacks;
 use super::{Machines, is_ours};
 
 /// What of a machine's objects stays.
@@ -78,6 +78,15 @@ impl Machines {
         self.patch(facts, turn, json!({"metadata": {"annotations": {key: value}}})).await
     }
 
+    /// Notes for people by which key the server's host is known.
+    pub(super) async fn note_host_key(&self, facts: &Facts, turn: &Turn) -> Result<(), Error> {
+        let key = annotations::HERDSMAN_SSH_HOST_KEY;
+        match facts.host_key.as_deref().filter(|shown| facts.object.annotation(key) != Some(shown)) {
+            Some(shown) => self.patch(facts, turn, json!({"metadata": {"annotations": {key: shown}}})).await,
+            None => Ok(()),
+        }
+    }
+
     async fn patch(&self, facts: &Facts, turn: &Turn, patch: Value) -> Result<(), Error> {
         let context = &self.context;
         Ok(context.writer.patch(turn, &self.kind.cache, &facts.object.key(), patch).await?)
@@ -131,30 +140,19 @@ impl Machines {
 
     /// Applies everything that a Job takes, deletes a Job that is there, and makes the Job.
     pub(super) async fn run_job(&self, facts: &Facts, turn: &Turn, deletes: bool) -> Result<(), Error> {
-        let context = &self.context;
-        let namespace = facts.object.namespace();
-        let named = facts.credential();
-        let Some(environment) = installation::environment_of(context, &self.kind.driver, namespace, named)
-        else {
-            return self.lacks_credential(facts, turn, named).await;
+        let (context, driver) = (&self.context, &self.kind.driver);
+        let marked = context.settings.marked.marks(&driver.name());
+        let ordered = match context.renderer.order(driver, &facts.object, deletes, marked) {
+            Ok(rendered) => rendered.ordered,
+            Err(lacks @ (Lacks::Credential(_) | Lacks::Grant(_) | Lacks::File { .. })) => {
+                return self.lacks_credential(facts, turn, &lacks).await;
+            }
+            Err(Lacks::Unreadable(error)) => return Err(error.into()),
+            Err(lacks) => {
+                let machine = identity(&facts.infra).to_string();
+                return Err(Error::Changed { machine, words: lacks.to_string() });
+            }
         };
-        let installation = Installation::gather(context);
-        let marked = context.settings.marked.marks(&self.kind.driver.name());
-        let machine = facts.machine.as_ref().map(|(_, machine)| machine);
-        let bootstrap = machine.and_then(|machine| machine.spec.bootstrap.data_secret_name.as_deref());
-        let ordered = order(&Order {
-            machine: &facts.infra,
-            driver: &self.kind.driver,
-            program: &facts.program,
-            aliases: &facts.aliases,
-            environment: &environment,
-            bootstrap_secret: bootstrap.filter(|_| !deletes),
-            cluster: arguments::Cluster {
-                name: facts.object.label(labels::CAPI_CLUSTER_NAME).unwrap_or_default(),
-                management_name: &facts.management_name,
-            },
-            installation: &installation.borrowed(marked),
-        });
         self.apply(facts, turn, &ordered.objects).await?;
         if let Some((job, _)) = &facts.job {
             context.writer.delete(turn, &context.jobs, job).await?;
@@ -162,9 +160,9 @@ impl Machines {
         self.apply_one(facts, turn, &ordered.job).await
     }
 
-    async fn lacks_credential(&self, facts: &Facts, turn: &Turn, name: &str) -> Result<(), Error> {
+    async fn lacks_credential(&self, facts: &Facts, turn: &Turn, lacks: &Lacks) -> Result<(), Error> {
         let subject = identity(&facts.infra).to_string();
-        let awaits = format!("waiting for the cloud credential {name}");
+        let awaits = lacks.to_string();
         let wait = Wait::new(Code::CredentialMissing, subject, awaits, "create it, or correct the name");
         self.write_status(facts, turn, facts.waiting(&wait)).await?;
         self.tell(facts, &wait).await;

@@ -7,18 +7,18 @@ use std::time::Duration;
 use api::capi::v1beta2::{Cluster, Machine};
 use api::machine::Driver;
 use api::management::v3::{NodeDriver, Setting};
-use api::provisioning::v1::Cluster as ProvisioningCluster;
 use clock::Clock;
 use kit::events::Events;
 use kit::object::Unreadable;
 use kit::write::Writer;
 use kit::{Cache, Caches, KindId, Pace, Queue, index};
 use provisioning::graph::difference::Conflict;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::Settings;
+use super::rendering::Renderer;
+use crate::Parts;
 use crate::controlplane::Waits;
-use crate::{Parts, ServerInfo};
 
 /// The name in managed fields and events.
 const MANAGER: &str = "herdsman-machine";
@@ -58,6 +58,14 @@ pub enum Error {
     /// An object is not what its type says.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+    /// Something is missing of which the decision knew.
+    #[error("{machine}: {words}")]
+    Changed {
+        /// Which machine.
+        machine: String,
+        /// What is missing.
+        words: String,
+    },
     /// An object of the machine's is somebody else's.
     #[error(transparent)]
     Conflict(#[from] Conflict),
@@ -82,13 +90,12 @@ pub(super) struct Context {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) writer: Writer,
     pub(super) events: Events,
-    pub(super) server: watch::Receiver<ServerInfo>,
     pub(super) waits: Arc<Waits>,
     pub(super) settings: Settings,
+    pub(super) renderer: Renderer,
     pub(super) definitions: Arc<Cache>,
     pub(super) machines: Arc<Cache>,
     pub(super) clusters: Arc<Cache>,
-    pub(super) provisioning: Arc<Cache>,
     pub(super) drivers: Arc<Cache>,
     pub(super) set_by_users: Arc<Cache>,
     pub(super) namespaces: Arc<Cache>,
@@ -107,7 +114,8 @@ impl Context {
         parts: Parts,
         settings: Settings,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Watched>>) {
-        let Parts { caches, clock, entropy, access: _, server, waits } = parts;
+        let renderer = Renderer::of(&parts, settings.environment.clone());
+        let Parts { caches, clock, entropy, waits, .. } = parts;
         let (found, kinds) = mpsc::unbounded_channel();
         let plain = |_: &mut serde_json::Value| {};
         let core = |kind: &str, plural: &str| caches.of(&KindId::new("", "v1", kind, plural));
@@ -120,7 +128,6 @@ impl Context {
             definitions: caches.of_cluster(&index::definitions(), index::trim_definition),
             machines: caches.of(&KindId::of::<Machine>()),
             clusters: caches.of(&KindId::of::<Cluster>()),
-            provisioning: caches.of(&KindId::of::<ProvisioningCluster>()),
             drivers: caches.of_cluster(&KindId::of::<NodeDriver>(), plain),
             set_by_users: caches.of_cluster(&KindId::of::<Setting>(), plain),
             namespaces: caches.of_cluster(&KindId::new("", "v1", "Namespace", "namespaces"), plain),
@@ -133,9 +140,9 @@ impl Context {
             kinds: Mutex::default(),
             clock,
             caches,
-            server,
             waits,
             settings,
+            renderer,
             found,
         };
         (Arc::new(context), kinds)
@@ -147,7 +154,6 @@ impl Context {
             &self.definitions,
             &self.machines,
             &self.clusters,
-            &self.provisioning,
             &self.drivers,
             &self.set_by_users,
             &self.namespaces,
@@ -161,6 +167,7 @@ impl Context {
         for cache in caches {
             cache.wait_synced().await;
         }
+        self.renderer.ready().await;
     }
 
     /// A driver's kind, if it is there.
@@ -194,12 +201,5 @@ impl Context {
 
     fn kinds(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Watched>>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The value of a setting.
-    pub(super) fn setting(&self, name: &str) -> String {
-        let found =
-            self.set_by_users.get(&kit::Key::new("", name)).and_then(|object| object.view::<Setting>().ok());
-        found.map(|setting| setting.effective().to_owned()).unwrap_or_default()
     }
 }

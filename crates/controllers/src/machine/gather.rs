@@ -1,29 +1,23 @@
 //! Everything that is decided on, for one machine.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::capi::v1beta2 as capi;
+use api::catalogue::conditions;
 use api::catalogue::secrets::keys;
-use api::catalogue::{annotations, conditions, labels};
 use api::machine::Machine;
-use api::management::v3::NodeDriver;
 use api::names::{self, InfraMachine};
-use api::provisioning::v1::Cluster as ProvisioningCluster;
 use api::rke::v1::RKEMachineStatus;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kit::{Key, KindId, Object, index, owners};
 use provisioning::Wait;
-use provisioning::machine::flags::Special;
 use provisioning::machine::{CreateFacts, JobView, Policy, Program, RemoveFacts, program};
 use provisioning::status::Finding;
 
 use super::context::{Context, Error, Watched};
+use super::rendering::Owning;
 use super::{installation, view};
-
-/// A Machine, and as what it is stored.
-type Owning = (Arc<Object>, Arc<capi::Machine>);
 
 /// What there is.
 pub(super) struct Facts {
@@ -31,14 +25,12 @@ pub(super) struct Facts {
     pub(super) infra: Arc<Machine>,
     pub(super) machine: Option<Owning>,
     pub(super) cluster: Option<Arc<capi::Cluster>>,
-    pub(super) management_name: String,
     pub(super) job: Option<(Arc<Object>, JobView)>,
     state_is_empty: bool,
+    /// The fingerprint of the key by which its host is known, of the driver `ssh`.
+    pub(super) host_key: Option<String>,
     /// The driver, if users may make machines with it.
     active: Option<Program>,
-    /// The driver's program, or what is remembered of it.
-    pub(super) program: Program,
-    pub(super) aliases: BTreeMap<String, String>,
     policy: Policy,
     namespace_goes: bool,
     pub(super) now: Timestamp,
@@ -47,22 +39,21 @@ pub(super) struct Facts {
 /// Gathers what is known of a machine.
 pub(super) fn facts(context: &Context, kind: &Watched, object: Arc<Object>) -> Result<Facts, Error> {
     let infra = object.view::<Machine>()?;
-    let machine = owner(context, &object)?;
+    let machine = context.renderer.owner(&object)?;
     let cluster =
         machine.as_ref().map(|(_, machine)| cluster(context, &object, machine)).transpose()?.flatten();
-    let driver = node_driver(context, kind)?;
-    let program_of = |driver: Option<&NodeDriver>| program(driver, None, &infra);
-    let active = driver.as_deref().filter(|driver| driver.spec.active).map(|driver| program_of(Some(driver)));
+    let driver = context.renderer.node_driver(&kind.driver)?;
+    let active = driver.as_deref().filter(|driver| driver.spec.active);
+    let active = active.map(|driver| program(Some(driver), None, &infra));
+    let state = state(context, &object)?;
     let namespace = context.namespaces.get(&Key::new("", object.namespace()));
     Ok(Facts {
         machine,
-        management_name: management_name(context, &object)?,
         cluster,
         job: job(context, &object),
-        state_is_empty: state_is_empty(context, &object)?,
+        state_is_empty: state.as_deref().is_none_or(machine::archive::is_empty),
+        host_key: state.as_deref().filter(|_| kind.driver.name() == "ssh").and_then(machine::ssh::shown_key),
         active,
-        program: program_of(driver.as_deref()),
-        aliases: aliases(driver.as_deref()),
         policy: installation::policy(context),
         namespace_goes: namespace.is_some_and(|namespace| namespace.deleting()),
         now: context.clock.now(),
@@ -113,21 +104,6 @@ impl Facts {
         provisioning::status::set(&mut status.conditions, conditions::READY, finding, &self.now.to_string());
         status
     }
-
-    /// The credential with which the server is made or deleted.
-    pub(super) fn credential(&self) -> &str {
-        let named = self.infra.spec.common.cloud_credential_secret_name.as_str();
-        let known = self.infra.status.as_ref().map(|status| status.cloud_credential_secret_name.as_str());
-        if named.is_empty() { known.unwrap_or_default() } else { named }
-    }
-}
-
-/// The Machine that owns an infrastructure machine.
-fn owner(context: &Context, object: &Object) -> Result<Option<Owning>, Error> {
-    let reference = owners::of_kind(object.owners(), &KindId::of::<capi::Machine>());
-    let found = reference.and_then(|owner| context.machines.get(&Key::new(object.namespace(), &owner.name)));
-    let read = |machine: Arc<Object>| machine.view().map(|view| (machine, view));
-    Ok(found.map(read).transpose()?)
 }
 
 fn cluster(
@@ -139,32 +115,6 @@ fn cluster(
     Ok(found.map(|cluster| cluster.view()).transpose()?)
 }
 
-/// Name of the management cluster; empty if its provisioning cluster is gone.
-fn management_name(context: &Context, object: &Object) -> Result<String, Error> {
-    let Some(name) = object.label(labels::CAPI_CLUSTER_NAME) else { return Ok(String::new()) };
-    let found = context.provisioning.get(&Key::new(object.namespace(), name));
-    let found = found.map(|cluster| cluster.view::<ProvisioningCluster>()).transpose()?;
-    Ok(found
-        .and_then(|cluster| cluster.status.as_ref().map(|status| status.cluster_name.clone()))
-        .unwrap_or_default())
-}
-
-/// The NodeDriver of a kind: users see its display name, which may not be the object's.
-fn node_driver(context: &Context, kind: &Watched) -> Result<Option<Arc<NodeDriver>>, Error> {
-    let named = |object: &Arc<Object>| {
-        let display = object.document()["spec"]["displayName"].as_str().filter(|name| !name.is_empty());
-        display.unwrap_or(object.name()).eq_ignore_ascii_case(&kind.driver.name())
-    };
-    let found = context.drivers.all().into_iter().find(named);
-    Ok(found.map(|object| object.view()).transpose()?)
-}
-
-fn aliases(driver: Option<&NodeDriver>) -> BTreeMap<String, String> {
-    let marks = driver.and_then(|driver| driver.metadata.annotations.as_ref());
-    let text = marks.and_then(|marks| marks.get(annotations::FILE_TO_FIELD_ALIASES));
-    text.map(|text| Special::read_files(text)).unwrap_or_default()
-}
-
 fn job(context: &Context, object: &Object) -> Option<(Arc<Object>, JobView)> {
     let name = names::machine_provision(InfraMachine(object.name()));
     let job = context.jobs.get(&Key::new(object.namespace(), &name))?;
@@ -173,11 +123,10 @@ fn job(context: &Context, object: &Object) -> Option<(Arc<Object>, JobView)> {
     Some((job, view))
 }
 
-/// Whether the state Secret knows of no server.
-fn state_is_empty(context: &Context, object: &Object) -> Result<bool, Error> {
+/// What the state Secret has, packed.
+fn state(context: &Context, object: &Object) -> Result<Option<Vec<u8>>, Error> {
     let name = names::machine_state_secret(InfraMachine(object.name()));
-    let Some(secret) = context.secrets.get(&Key::new(object.namespace(), &name)) else { return Ok(true) };
+    let Some(secret) = context.secrets.get(&Key::new(object.namespace(), &name)) else { return Ok(None) };
     let secret = secret.view::<Secret>()?;
-    let packed = secret.data.as_ref().and_then(|data| data.get(keys::EXTRACTED_CONFIG));
-    Ok(packed.is_none_or(|packed| machine::archive::is_empty(&packed.0)))
+    Ok(secret.data.as_ref().and_then(|data| data.get(keys::EXTRACTED_CONFIG)).map(|packed| packed.0.clone()))
 }

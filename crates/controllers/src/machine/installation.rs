@@ -15,6 +15,7 @@ use provisioning::machine::{Certificates, Policy, environment};
 use serde_json::Value;
 
 use super::context::Context;
+use super::rendering::Renderer;
 
 /// Image of rancher-machine if no setting says otherwise.
 const IMAGE: &str = "rancher/machine:v0.15.0-rancher130";
@@ -31,15 +32,15 @@ pub(super) struct Installation {
 }
 
 impl Installation {
-    pub(super) fn gather(context: &Context) -> Self {
-        let image = filled(context.setting(settings::MACHINE_PROVISION_IMAGE), IMAGE);
-        let registry = context.setting(settings::SYSTEM_DEFAULT_REGISTRY);
+    pub(super) fn gather(renderer: &Renderer) -> Self {
+        let image = filled(renderer.setting(settings::MACHINE_PROVISION_IMAGE), IMAGE);
+        let registry = renderer.setting(settings::SYSTEM_DEFAULT_REGISTRY);
         let image = if registry.is_empty() { image } else { format!("{registry}/{image}") };
         Installation {
             image,
-            pull_policy: context.setting(settings::MACHINE_PROVISION_IMAGE_PULL_POLICY),
-            pull_secrets: words(&context.setting(settings::SYSTEM_DEFAULT_REGISTRY_PULL_SECRETS)),
-            certificates: certificates(context),
+            pull_policy: renderer.setting(settings::MACHINE_PROVISION_IMAGE_PULL_POLICY),
+            pull_secrets: words(&renderer.setting(settings::SYSTEM_DEFAULT_REGISTRY_PULL_SECRETS)),
+            certificates: certificates(renderer),
         }
     }
 
@@ -55,9 +56,9 @@ impl Installation {
 }
 
 /// What drivers trust: whoever vouches for us, and what an administrator added.
-fn certificates(context: &Context) -> Certificates {
-    let ours = context.server.borrow().ca_certificates.clone();
-    let internal = context.setting(settings::INTERNAL_CA_CERTS);
+fn certificates(renderer: &Renderer) -> Certificates {
+    let ours = renderer.server.borrow().ca_certificates.clone();
+    let internal = renderer.setting(settings::INTERNAL_CA_CERTS);
     let mut all = Certificates::new();
     for (name, content) in [("tls.crt", ours), ("internal-tls.crt", internal)] {
         if !content.is_empty() {
@@ -65,24 +66,24 @@ fn certificates(context: &Context) -> Certificates {
         }
     }
     let added = Key::new(namespaces::CATTLE_SYSTEM, names::TLS_ADDITIONAL_SECRET);
-    all.extend(context.secrets.get(&added).map(|secret| data(&secret)).unwrap_or_default());
+    all.extend(renderer.secrets.get(&added).map(|secret| data(&secret)).unwrap_or_default());
     all
 }
 
 /// The environment of a driver's Job; nothing if a credential is named that does not exist.
 pub(super) fn environment_of(
-    context: &Context,
+    renderer: &Renderer,
     driver: &Driver,
     namespace: &str,
     credential: &str,
 ) -> Option<BTreeMap<String, Vec<u8>>> {
-    let names = words(&filled(context.setting(settings::WHITELIST_ENVVARS), PASSED_ON));
-    let own = &context.settings.environment;
+    let names = words(&filled(renderer.setting(settings::WHITELIST_ENVVARS), PASSED_ON));
+    let own = &renderer.environment;
     let passed_on =
         names.into_iter().filter_map(|name| own.get(&name).map(|value| (name, value.clone()))).collect();
     let credential = match credential {
         "" => BTreeMap::new(),
-        named => data(&*context.secrets.get(&credential_key(namespace, named))?),
+        named => data(&*renderer.secrets.get(&credential_key(namespace, named))?),
     };
     Some(environment(driver, &passed_on, &credential))
 }
@@ -105,7 +106,7 @@ pub(super) fn is_credential(secret: &Object) -> bool {
 
 /// What is done about failures, with what the settings say of it.
 pub(super) fn policy(context: &Context) -> Policy {
-    let text = context.setting(settings::DELETE_MACHINE_ON_FAILURE_AFTER);
+    let text = context.renderer.setting(settings::DELETE_MACHINE_ON_FAILURE_AFTER);
     match text.parse::<GoDuration>() {
         Ok(after) => {
             let delete_after = SignedDuration::from_nanos(after.nanoseconds());
@@ -115,7 +116,7 @@ pub(super) fn policy(context: &Context) -> Policy {
     }
 }
 
-fn data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
     let view = secret.view::<Secret>().ok();
     let data = view.and_then(|secret| secret.data.clone()).unwrap_or_default();
     data.into_iter().map(|(key, value)| (key, value.0)).collect()

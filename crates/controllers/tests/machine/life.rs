@@ -140,6 +140,9 @@ fn what_is_waited_for_is_said() {
         world.patch("NodeDriver", "scripted", json!({"spec": {"active": true}})).await;
         waits("CredentialMissing").await;
         assert_eq!(world.servers(|servers| servers.creates), 0);
+        let names_it = json!({"cloudCredentialSecretName": "cattle-global-data:cc"});
+        world.provisioning_cluster("late", names_it).await;
+        world.sleep(1).await;
         world.create_in("cattle-global-data", "Secret", "cc", json!({"stringData": {"x-token": "t"}})).await;
         world.condition("ScriptedMachine", "m", "Ready", "True").await;
 

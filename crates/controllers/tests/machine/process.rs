@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use crate::world::{World, condition};
 
 /// A world whose driver `scripted` is in a program.
-struct Stage {
-    world: World,
+pub(crate) struct Stage {
+    pub(crate) world: World,
     notes: tempfile::TempDir,
 }
 
 impl Stage {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let notes = tempfile::tempdir().unwrap();
         let program = notes.path().join("rancher-machine");
         let text = include_str!("stand-in.sh").replace("@NOTES@", notes.path().to_str().unwrap());
@@ -33,7 +33,7 @@ impl Stage {
         Stage { world, notes }
     }
 
-    async fn machine(&self, name: &str) {
+    pub(crate) async fn machine(&self, name: &str) {
         let spec = json!({
             "size": "large size", "fast": true, "tag": ["a", "b"], "sshKey": "-- a key --",
             "common": {"cloudCredentialSecretName": "cc"},
@@ -41,12 +41,12 @@ impl Stage {
         self.world.machine(name, spec).await;
     }
 
-    fn note(&self, file: &str) -> String {
+    pub(crate) fn note(&self, file: &str) -> String {
         std::fs::read_to_string(self.notes.path().join(file)).unwrap_or_default()
     }
 
     /// How often it was to make and to remove a server.
-    fn tries(&self, name: &str) -> (u32, u32) {
+    pub(crate) fn tries(&self, name: &str) -> (u32, u32) {
         let count = |verb: &str| self.note(&format!("{name}.{verb}")).trim().parse().unwrap_or(0);
         (count("create"), count("rm"))
     }
@@ -61,7 +61,7 @@ impl Stage {
 }
 
 /// In real time, because programs take some; pauses between tries are skipped.
-fn in_real_time<F: Future<Output = ()>>(story: impl FnOnce() -> F) {
+pub(crate) fn in_real_time<F: Future<Output = ()>>(story: impl FnOnce() -> F) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().unwrap().block_on(story());
 }

@@ -113,7 +113,14 @@ impl World {
         };
         self.running.spawn(jobs::run(
             parts,
-            jobs::Settings { directory, drivers, rancher_machine, downloads, marked_only: false },
+            jobs::Settings {
+                directory,
+                drivers,
+                rancher_machine,
+                downloads,
+                environment: Default::default(),
+                marked_only: false,
+            },
         ));
     }
 
@@ -254,6 +261,22 @@ impl World {
             .await;
         self.patch_status("Cluster", "c", json!({"initialization": {"infrastructureProvisioned": true}}))
             .await;
+    }
+
+    /// A provisioning Cluster of that name, which users write.
+    pub(crate) async fn provisioning_cluster(&self, name: &str, spec: Value) {
+        let resource = ApiResource {
+            group: "provisioning.cattle.io".into(),
+            version: "v1".into(),
+            api_version: "provisioning.cattle.io/v1".into(),
+            kind: "Cluster".into(),
+            plural: "clusters".into(),
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "default", &resource);
+        let document = json!({
+            "apiVersion": resource.api_version, "kind": "Cluster", "metadata": {"name": name}, "spec": spec,
+        });
+        api.create(&PostParams::default(), &serde_json::from_value(document).unwrap()).await.unwrap();
     }
 
     /// A Machine with its bootstrap Secret and its infrastructure machine.

@@ -59,17 +59,13 @@ impl Authorizer for Clusters<'_> {
 
 impl Gateway {
     pub(super) async fn tunnel(&self, request: Request<Incoming>, from: Option<IpAddr>) -> Response<Body> {
-        if let Some(limited) = self.limited(from) {
-            return limited;
-        }
         let answer = self.0.hub.answer(request, &Clusters(self)).await;
-        if answer.status() == StatusCode::UNAUTHORIZED {
-            self.failed(from);
-        }
+        let is_unknown = answer.status() == StatusCode::UNAUTHORIZED;
         let (head, text) = answer.into_parts();
         let text =
             http_body_util::BodyExt::collect(text).await.map(|text| text.to_bytes()).unwrap_or_default();
-        Response::from_parts(head, Body::full(text))
+        let answer = Response::from_parts(head, Body::full(text));
+        if is_unknown { self.refused(from, None, answer) } else { answer }
     }
 
     /// The manifest that makes a cluster dial back, for whoever has the token of its tunnel.
@@ -80,17 +76,11 @@ impl Gateway {
         headers: &http::HeaderMap,
         from: Option<IpAddr>,
     ) -> Response<Body> {
-        if let Some(limited) = self.limited(from) {
-            return limited;
-        }
         // A URL that names another cluster than its token is a guess like any other.
         let known = Clusters(self).cluster(token).ok();
         let Some(cluster) = known.filter(|known| named.is_none_or(|named| named == known)) else {
-            self.failed(from);
-            return body::text(
-                StatusCode::NOT_FOUND,
-                "this token imports no cluster: it is unknown, of another cluster than the URL names, or it registers nodes",
-            );
+            let words = "this token imports no cluster: it is unknown, of another cluster than the URL names, or it registers nodes";
+            return self.refused(from, Some(token), body::text(StatusCode::NOT_FOUND, words));
         };
         let image = match self.0.downstreams.agent_image(&cluster) {
             Some(image) => image,

@@ -1,5 +1,6 @@
 //! From a host's first words to its plan, and what tokens are good for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -122,6 +123,13 @@ async fn what_a_wrong_token_gets() {
         .await;
 }
 
+/// How a request from an address is answered.
+async fn from(world: &World, address: &str, path: &str, headers: &[(&str, &str)]) -> StatusCode {
+    let stream = crate::world::pipe(&world.gateway, address.parse().unwrap());
+    let request = crate::world::request(http::Method::GET, path, headers, bytes::Bytes::new());
+    crate::world::send(stream, request).await.status()
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_guesses_is_slowed_down_and_others_are_not() {
     let world = World::new().await;
@@ -129,16 +137,55 @@ async fn who_guesses_is_slowed_down_and_others_are_not() {
     for _ in 0..30 {
         assert_eq!(world.register("wrong", "1").await.0, StatusCode::UNAUTHORIZED);
     }
-    let (code, said) = world.register(&machine.token, "1").await;
+    let (code, said) = world.register("wrong", "1").await;
     assert_eq!(code, StatusCode::TOO_MANY_REQUESTS, "{said}");
-    let other = crate::world::pipe(&world.gateway, "203.0.113.99:1".parse().unwrap());
-    let bearer = format!("Bearer {}", machine.token);
-    let headers = introduction(&bearer, "1");
-    let request =
-        crate::world::request(http::Method::GET, "/v3/connect/agent", &headers, bytes::Bytes::new());
-    assert_eq!(crate::world::send(other, request).await.status(), StatusCode::OK);
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    // Whoever has a good token is not locked out by others behind the same load balancer.
     assert_eq!(world.register(&machine.token, "1").await.0, StatusCode::OK);
+    // Nobody chooses for whom failures count: this peer is no load balancer of ours.
+    let wrong =
+        [("authorization", "Bearer wrong"), ("x-cattle-id", "1"), ("x-forwarded-for", "203.0.113.99")];
+    assert_eq!(world.ask("/v3/connect/agent", &wrong).await.0, StatusCode::TOO_MANY_REQUESTS);
+    let elsewhere = from(&world, "203.0.113.99:1", "/v3/connect/agent", &wrong[..2]).await;
+    assert_eq!(elsewhere, StatusCode::UNAUTHORIZED, "another address has failed once");
+    // The same for whatever else takes tokens.
+    let import = world.ask("/v3/import/nonsense.yaml", &[]).await.0;
+    let proxy = world.ask("/k8s/clusters/c-m-x/version", &[("authorization", "Bearer wrong")]).await.0;
+    assert_eq!([import, proxy], [StatusCode::TOO_MANY_REQUESTS; 2]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.register("wrong", "1").await.0, StatusCode::UNAUTHORIZED, "failures are forgotten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tokens_secret_is_not_guessed_from_many_addresses() {
+    let world = World::new().await;
+    let guess = async |number: u8| {
+        let bearer = format!("Bearer kubeconfig-{CLUSTER}:guess{number}");
+        let path = format!("/k8s/clusters/{CLUSTER}/version");
+        from(&world, &format!("198.51.100.{number}:1"), &path, &[("authorization", &bearer)]).await
+    };
+    for number in 0..30 {
+        assert_eq!(guess(number).await, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(guess(30).await, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trusted_proxy_says_whose_failures_they_are() {
+    let proxies = gateway::headers::Proxies::new(&["10.0.0.0/8".to_owned()]).unwrap();
+    let settings = gateway::Settings { proxies, ..gateway::Settings::default() };
+    let world = World::behind(true, |api, _| Arc::new(gateway::Embedded(api)), settings).await;
+    let guess = async |forwarded: &str| {
+        let headers =
+            [("authorization", "Bearer wrong"), ("x-cattle-id", "1"), ("x-forwarded-for", forwarded)];
+        from(&world, "10.0.0.1:1", "/v3/connect/agent", &headers).await
+    };
+    for _ in 0..30 {
+        assert_eq!(guess("198.51.100.1").await, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(guess("198.51.100.1").await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(guess("198.51.100.2").await, StatusCode::UNAUTHORIZED);
+    // What a client wrote before the proxy is the client's word.
+    assert_eq!(guess("198.51.100.3, 198.51.100.1").await, StatusCode::TOO_MANY_REQUESTS);
 }
 
 #[tokio::test(start_paused = true)]

@@ -246,6 +246,12 @@ async fn a_manifest_makes_a_cluster_dial_in() {
     for token in ["nonsense", &nodes] {
         assert_eq!(world.ask(&path(token), &[]).await.0, StatusCode::NOT_FOUND);
     }
+    let of_another = format!("/v3/import/{tunnels}_c-m-another.yaml");
+    assert_eq!(
+        world.ask(&of_another, &[]).await.0,
+        StatusCode::NOT_FOUND,
+        "the token is of another cluster than the URL"
+    );
     let (code, said) = world.ask(&path(&tunnels), &[]).await;
     assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
     assert!(said.contains("desiredAgentImage"), "{said}");

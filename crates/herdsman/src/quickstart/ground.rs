@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use machine::docker::{HOST, Host};
+use machine::docker::{self, HOST, Host};
 
 /// The version that `cargo xtask fleet` builds, which can be pulled as well.
 pub(super) const VERSION: &str = "v1.35.0+k3s3";
@@ -35,6 +35,8 @@ pub(super) struct Ground {
     pub(super) address: IpAddr,
     /// Where the agent is that they download.
     pub(super) assets: Vec<PathBuf>,
+    /// The driver, if it is to be enabled.
+    pub(super) docker: Option<docker::Docker>,
     /// What their driver is told.
     pub(super) options: Vec<String>,
     /// To be cleared in the end.
@@ -44,7 +46,13 @@ pub(super) struct Ground {
 impl Ground {
     /// Simulated machines need nothing.
     pub(super) fn nothing() -> Self {
-        Ground { address: Ipv4Addr::LOCALHOST.into(), assets: Vec::new(), options: Vec::new(), made: None }
+        Ground {
+            address: Ipv4Addr::LOCALHOST.into(),
+            assets: Vec::new(),
+            docker: None,
+            options: Vec::new(),
+            made: None,
+        }
     }
 
     /// Removes machines and network.
@@ -75,10 +83,11 @@ impl Docker {
         let assets = self.assets()?;
         let network = if stays { NETWORK.to_owned() } else { format!("{NETWORK}-{}", std::process::id()) };
         let address = host.network(&network).await?;
-        let options = [("image", &self.image), ("host", &self.docker_host), ("network", &network)];
+        let options = [("image", &self.image), ("network", &network)];
         Ok(Ground {
             address,
             assets,
+            docker: Some(docker::Docker { host: self.docker_host.clone(), ..docker::Docker::default() }),
             options: options.map(|(key, value)| format!("{key}={value}")).to_vec(),
             made: (!stays).then_some((host, network)),
         })

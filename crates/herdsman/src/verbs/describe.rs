@@ -1,5 +1,9 @@
 //! `herdsman describe cluster/NAME`: everything that a cluster is made of, as a tree, with what is not well.
 
+use std::collections::BTreeMap;
+
+use api::catalogue::annotations;
+use kit::KindId;
 use serde_json::Value;
 
 use super::ask::Ask;
@@ -43,18 +47,41 @@ pub(crate) struct Facts {
     pub(crate) capi: Option<Value>,
     pub(crate) pools: Vec<Value>,
     pub(crate) machines: Vec<Value>,
+    /// Fingerprints of the host keys by which hosts of the driver `ssh` are known, by infrastructure machine.
+    pub(crate) host_keys: BTreeMap<String, String>,
 }
 
 async fn gather(ask: &Ask, name: &str) -> anyhow::Result<Facts> {
     let of = format!("{CLUSTER_LABEL}={name}");
     let kind = |word: &str| kinds::find(word).map(kinds::Word::id);
+    let machines = ask.list(&kind("machine")?, &of).await?;
     Ok(Facts {
+        host_keys: host_keys(ask, &machines).await?,
         cluster: ask.object(kinds::find("cluster")?, name).await?,
         control_plane: ask.find(&kind("controlplane")?, name).await?,
         capi: ask.find(&kind("capicluster")?, name).await?,
         pools: ask.list(&kind("pool")?, &of).await?,
-        machines: ask.list(&kind("machine")?, &of).await?,
+        machines,
     })
+}
+
+/// By which keys the hosts of machines are known; nothing of machines that are no hosts.
+async fn host_keys(ask: &Ask, machines: &[Value]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    let Some(driver) = api::machine::Driver::named("ssh") else { return Ok(found) };
+    let served = driver.machine_resource();
+    let kind = KindId::new(&served.group, &served.version, &served.kind, &served.plural);
+    for reference in machines.iter().map(|machine| &machine["spec"]["infrastructureRef"]) {
+        let Some(name) = reference["name"].as_str().filter(|_| reference["kind"] == served.kind.as_str())
+        else {
+            continue;
+        };
+        let host = ask.find(&kind, name).await?.unwrap_or_default();
+        if let Some(key) = host["metadata"]["annotations"][annotations::HERDSMAN_SSH_HOST_KEY].as_str() {
+            found.insert(name.to_owned(), key.to_owned());
+        }
+    }
+    Ok(found)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,31 +107,37 @@ pub(crate) fn render(facts: &Facts, style: Style) -> String {
         root.under.push(branch("control plane", one, "", style));
     }
     for pool in &facts.pools {
-        root.under.push(pool_branch(pool, &facts.machines, style));
+        root.under.push(pool_branch(pool, facts, style));
     }
     let known: Vec<&str> = facts.pools.iter().map(name).collect();
     let loose = |machine: &&Value| !known.contains(&label(machine, DEPLOYMENT_LABEL));
-    root.under.extend(facts.machines.iter().filter(loose).map(|machine| machine_branch(machine, style)));
+    root.under
+        .extend(facts.machines.iter().filter(loose).map(|machine| machine_branch(machine, facts, style)));
     let mut lines = String::new();
     draw(&root, "", "", &mut lines);
     lines
 }
 
-fn pool_branch(pool: &Value, machines: &[Value], style: Style) -> Branch {
+fn pool_branch(pool: &Value, facts: &Facts, style: Style) -> Branch {
     let number = |value: &Value| value.as_i64().unwrap_or(0);
     let ready =
         format!("{}/{} ready", number(&pool["status"]["readyReplicas"]), number(&pool["spec"]["replicas"]));
     let mut found = branch("pool", pool, &ready, style);
-    let mine = machines.iter().filter(|machine| label(machine, DEPLOYMENT_LABEL) == name(pool));
-    found.under.extend(mine.map(|machine| machine_branch(machine, style)));
+    let mine = facts.machines.iter().filter(|machine| label(machine, DEPLOYMENT_LABEL) == name(pool));
+    found.under.extend(mine.map(|machine| machine_branch(machine, facts, style)));
     found
 }
 
-fn machine_branch(machine: &Value, style: Style) -> Branch {
+fn machine_branch(machine: &Value, facts: &Facts, style: Style) -> Branch {
     let node = text(&machine["status"]["nodeRef"]["name"]);
     let node = if node.is_empty() { String::new() } else { format!("node {node}") };
     let more = format!("{} {node}", text(&machine["status"]["phase"]));
-    branch("machine", machine, more.trim(), style)
+    let mut found = branch("machine", machine, more.trim(), style);
+    let host = machine["spec"]["infrastructureRef"]["name"].as_str().unwrap_or_default();
+    let key =
+        facts.host_keys.get(host).map(|key| Branch { text: format!("host key {key}"), under: Vec::new() });
+    found.under.extend(key);
+    found
 }
 
 fn branch(what: &str, object: &Value, more: &str, style: Style) -> Branch {
@@ -193,7 +226,7 @@ mod tests {
     fn a_tree_shows_what_is_not_well() {
         let condition = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "message": message});
         let machine = |name: &str, pool: &str, ready: &str| {
-            json!({"metadata": {"name": name, "labels": {DEPLOYMENT_LABEL: pool}},
+            json!({"metadata": {"name": name, "labels": {DEPLOYMENT_LABEL: pool}}, "spec": {"infrastructureRef": {"name": name}},
                 "status": {"phase": "Running", "nodeRef": {"name": name}, "conditions": [condition("Ready", ready, "the agent\nwaits")]}})
         };
         let facts = Facts {
@@ -209,6 +242,7 @@ mod tests {
                 machine("b", "c-p", "False"),
                 machine("x", "", "True"),
             ],
+            host_keys: [("x".to_owned(), "ssh-ed25519 SHA256:abc".to_owned())].into(),
         };
         let expected = "cluster c  Ready  v1\n\
             ├─ control plane c  Waiting\n\
@@ -216,7 +250,7 @@ mod tests {
             │  ├─ machine a  Ready  Running node a\n\
             │  └─ machine b  NotReady  Running node b\n\
             │     └─ Ready=False: the agent waits\n\
-            └─ machine x  Ready  Running node x\n";
+            └─ machine x  Ready  Running node x\n   └─ host key ssh-ed25519 SHA256:abc\n";
         assert_eq!(render(&facts, Style::default()), expected);
     }
 }

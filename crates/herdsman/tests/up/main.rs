@@ -52,6 +52,10 @@ async fn a_newcomers_hour() {
         assert_eq!(spec.holder_identity.as_deref(), Some("herdsman-up"), "{lease}");
     }
 
+    // A driver whose containers reach into this host is the operator's to enable.
+    let drivers = up.says(&["get", "drivers", "-o", "name"]);
+    assert!(drivers.contains("ssh") && !drivers.contains("docker"), "{drivers}");
+
     // Wrong words are answered with right ones.
     assert!(up.refuses(&["get", "clutser"]).contains("did you mean \"cluster\""));
     assert!(up.refuses(&["describe", "demo"]).contains("there is no cluster \"demo\""));

@@ -102,6 +102,19 @@ impl Engine {
         serde_json::from_slice(&answer).map_err(|error| Error::Answer(error.to_string()))
     }
 
+    /// A container by name, if it is there.
+    pub(super) async fn find(&self, name: &str) -> Result<Option<Value>, Error> {
+        let (status, answer) =
+            self.send(Method::GET, &format!("/containers/{}/json", path(name)), Value::Null).await?;
+        match status {
+            StatusCode::NOT_FOUND => Ok(None),
+            status if status.is_success() => {
+                serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Answer(error.to_string()))
+            }
+            _ => Err(refusal(&answer)),
+        }
+    }
+
     /// Removes a container with its volumes, running or not. Gives whether it was there.
     pub(super) async fn remove(&self, name: &str) -> Result<bool, Error> {
         let path = format!("/containers/{}?force=true&v=true", path(name));

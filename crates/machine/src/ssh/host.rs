@@ -4,10 +4,13 @@ use std::fmt;
 use std::path::Path;
 use std::{fs, io};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::session::Error;
-use crate::archive::write_private;
+use crate::archive::{self, write_private};
 use crate::{Arguments, Failure};
 
 /// The file in a server's state that says which host it has.
@@ -69,6 +72,26 @@ fn one(text: &str, port: u16, user: &str) -> Result<Host, Failure> {
 /// Keys of hosts that a user vouches for, as `type base64`.
 pub(super) fn trusted(arguments: &Arguments) -> Result<Vec<String>, Failure> {
     arguments.list("host-key").iter().map(|line| trusted_key(line)).collect()
+}
+
+/// The keys that a host may show: those that a user gave, else the one that it showed when this server tried it before. None: any, once.
+pub(super) fn trusted_of(host: &Host, given: Vec<String>, before: Option<Note>) -> Vec<String> {
+    match before.filter(|note| given.is_empty() && note.host == *host && !note.host_key.is_empty()) {
+        Some(note) => vec![note.host_key],
+        None => given,
+    }
+}
+
+/// A key, given as `type base64`, as people compare it: `type SHA256:...`, as `ssh-keygen -l` prints it.
+pub(super) fn fingerprint(key: &str) -> Option<String> {
+    let (kind, blob) = key.split_once(' ')?;
+    let digest = Sha256::digest(STANDARD.decode(blob).ok()?);
+    Some(format!("{kind} SHA256:{}", STANDARD_NO_PAD.encode(digest)))
+}
+
+/// The fingerprint of the key by which a server's host is known, from its packed state.
+pub fn shown_key(packed: &[u8]) -> Option<String> {
+    fingerprint(&known_key(&archive::find(packed, NOTE)?)?)
 }
 
 /// The key in a line of `known_hosts` or of a `.pub` file.
@@ -141,6 +164,47 @@ mod tests {
             assert!(matches!(all(&arguments(wrong, "u")), Err(Failure::Check(_))), "{wrong:?}");
         }
         assert!(all(&arguments(&["a"], "root; reboot")).is_err());
+    }
+
+    #[test]
+    fn a_host_keeps_the_key_that_it_showed_first() {
+        let host = |address: &str| Host { address: address.into(), port: 22, user: "root".into() };
+        let note = |address: &str, key: &str| Some(Note { host: host(address), host_key: key.into() });
+        let given = |keys: &[&str]| keys.iter().map(|key| key.to_string()).collect::<Vec<_>>();
+        for (given_keys, before, expected) in [
+            (given(&[]), None, given(&[])),
+            (given(&[]), note("a", "k1"), given(&["k1"])),
+            (given(&[]), note("b", "k1"), given(&[])),
+            (given(&["k2"]), note("a", "k1"), given(&["k2"])),
+        ] {
+            assert_eq!(trusted_of(&host("a"), given_keys, before), expected);
+        }
+    }
+
+    #[test]
+    fn a_key_is_shown_as_ssh_shows_it() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+        let shown = fingerprint(key).unwrap();
+        assert!(shown.starts_with("ssh-ed25519 SHA256:") && !shown.ends_with('='), "{shown}");
+        assert_eq!(shown.len(), "ssh-ed25519 SHA256:".len() + 43);
+        assert_eq!(fingerprint("no key"), None);
+        let storage = tempfile::tempdir().unwrap();
+        let directory = crate::record::directory(storage.path(), "m");
+        fs::create_dir_all(&directory).unwrap();
+        assert_eq!(shown_key(&archive::pack(storage.path()).unwrap()), None);
+        let host = Host { address: "a".into(), port: 22, user: "root".into() };
+        Note { host, host_key: key.into() }.write(&directory).unwrap();
+        assert_eq!(shown_key(&archive::pack(storage.path()).unwrap()), Some(shown));
+    }
+
+    #[tokio::test]
+    async fn a_strict_driver_takes_no_host_of_which_no_key_is_given() {
+        use crate::{Driver as _, Order};
+        let order = Order { arguments: arguments(&["10.0.0.1"], "u"), ..Order::default() };
+        let refused = crate::ssh::Ssh { strict: true }.check(&order).await.unwrap_err().to_string();
+        assert!(refused.starts_with("hostKey: "), "{refused}");
+        let usual = crate::ssh::Ssh::default().check(&order).await.unwrap_err().to_string();
+        assert!(usual.starts_with("sshKey: "), "{usual}");
     }
 
     #[test]

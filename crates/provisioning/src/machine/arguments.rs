@@ -1,6 +1,6 @@
 //! A machine's fields become a driver's command line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::catalogue::annotations;
 use api::catalogue::secrets::keys;
@@ -18,6 +18,18 @@ const AWS_OWNED: &str = "kubernetes.io/cluster/";
 
 /// The security group that the driver may change.
 const AWS_GROUP: &str = "rancher-nodes";
+
+/// How the content of a file is referred to: `secret://NAME/KEY`, in a Secret beside the machine.
+const IN_SECRET: &str = "secret://";
+
+/// The key of a Secret with an SSH key, as Kubernetes calls it.
+const SSH_PRIVATE_KEY: &str = "ssh-privatekey";
+
+/// The name and the key of the Secret that a text refers to, if it does.
+pub fn in_secret(text: &str) -> Option<(&str, &str)> {
+    let place = text.strip_prefix(IN_SECRET)?;
+    Some(place.split_once('/').unwrap_or((place, SSH_PRIVATE_KEY)))
+}
 
 /// What a command line needs to know of the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -88,18 +100,18 @@ pub(super) fn separated(field: &str, separator: char) -> String {
     text
 }
 
-/// Takes out contents that the driver wants as files, and leaves paths.
+/// Takes out contents that the driver wants as files, and leaves paths. Paths are ours alone: one that a user wrote would be one of
+/// the host on which the driver runs.
 fn take_files(
     fields: &mut BTreeMap<String, Value>,
     aliases: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
+    let given: Vec<_> = aliases.keys().map(|schema_field| fields.remove(schema_field)).collect();
+    let paths: BTreeSet<String> = aliases.values().map(|driver_field| kebab(driver_field)).collect();
+    fields.retain(|field, _| !paths.contains(&kebab(field)));
     let mut files = BTreeMap::new();
-    for (schema_field, driver_field) in aliases {
-        let Some(Value::String(mut content)) = fields.get(schema_field).cloned() else { continue };
-        fields.remove(schema_field);
-        if content.is_empty() {
-            continue;
-        }
+    for ((schema_field, driver_field), content) in aliases.iter().zip(given) {
+        let Some(Value::String(mut content)) = content.filter(|content| content != "") else { continue };
         let name = match SSH_KEYS.contains(&schema_field.as_str()) {
             true => keys::SSH_KEY,
             false => driver_field,

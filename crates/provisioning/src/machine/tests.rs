@@ -41,7 +41,7 @@ fn ordered(machine: &Machine, aliases: &str, bootstrap_secret: Option<&str>) -> 
     let ordered = order(&Order {
         machine,
         driver: &driver,
-        program: &Program { url: "https://d/driver".into(), hash: "abc".into() },
+        program: &Program { url: "https://d/driver".into(), hash: "abc".into(), remembered: false },
         aliases: &flags::Special::read_files(aliases),
         environment: &environment(&driver, &passed_on, &credential),
         bootstrap_secret,
@@ -54,6 +54,28 @@ fn ordered(machine: &Machine, aliases: &str, bootstrap_secret: Option<&str>) -> 
 fn args(objects: &[Object]) -> Vec<String> {
     let job = objects.last().unwrap().document();
     serde_json::from_value(job["spec"]["template"]["spec"]["containers"][0]["args"].clone()).unwrap()
+}
+
+#[test]
+fn no_path_is_a_user_s() {
+    let aliases = "sshKey:keyFile,userdata:userdata,cloudConfig:cloud-config";
+    let flags = |spec: Value| {
+        let all = args(&ordered(&infra("ShedMachine", spec, json!({})), aliases, Some("boot")));
+        all.into_iter().filter(|word| word.starts_with("--shed-")).collect::<Vec<_>>()
+    };
+    // Where content belongs, a path is content; the driver's own field, however it is spelt, and what is no text are left out.
+    assert_eq!(
+        flags(json!({"userdata": "/etc/shadow", "keyFile": "/etc/shadow", "cloud-config": "/etc/shadow"})),
+        ["--shed-userdata=/path/to/machine/files/userdata"]
+    );
+    assert_eq!(
+        flags(json!({"sshKey": "KEY", "keyFile": "/etc/shadow", "key-file": "/etc/shadow"})),
+        ["--shed-key-file=/path/to/machine/files/id_rsa"]
+    );
+    assert!(
+        flags(json!({"userdata": ["/etc/shadow"], "sshKey": {"a": 1}, "keyFile": ["/etc/shadow"]}))
+            .is_empty()
+    );
 }
 
 #[test]
@@ -163,7 +185,7 @@ fn a_driver_that_is_gone_is_remembered() {
     let machine = infra("SimMachine", json!({}), json!({"driverUrl": "https://old", "driverHash": "h"}));
     let mut driver = NodeDriver::default();
     driver.spec.url = "https://new".into();
-    let offered = Program { url: "https://server/assets/d".into(), hash: "s".into() };
+    let offered = Program { url: "https://server/assets/d".into(), hash: "s".into(), remembered: false };
     assert_eq!(program(None, None, &machine).url, "https://old");
     assert_eq!(program(Some(&driver), None, &machine).url, "https://new");
     assert_eq!(program(Some(&driver), Some(&offered), &machine), offered);

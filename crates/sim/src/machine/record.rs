@@ -27,6 +27,9 @@ pub(crate) struct Record {
     pub(crate) os: Os,
     #[serde(default, with = "delays")]
     pub(crate) delays: Option<Delays>,
+    /// The object that it was made for; empty for none, and for machines of older versions.
+    #[serde(default)]
+    pub(crate) owner: String,
 }
 
 impl Record {
@@ -117,6 +120,7 @@ mod tests {
             memory_mib: 4096,
             os: Os::Windows,
             delays: Some(Delays::default()),
+            owner: "n/m/u".into(),
         };
         record.save(directory.path()).unwrap();
         assert_eq!(Record::load(directory.path()).unwrap(), Some(record));
