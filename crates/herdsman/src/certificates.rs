@@ -180,12 +180,10 @@ fn sort(plans: &[Secret], tokens: &[Secret], wanted: &str) -> Nodes {
         if !known || plan.metadata.deletion_timestamp.is_some() {
             continue;
         }
-        let machine = plan.labels().get(api::catalogue::labels::MACHINE_NAME).cloned();
-        let name = format!(
-            "{}/{}",
-            plan.namespace().unwrap_or_default(),
-            machine.unwrap_or_else(|| plan.name_any())
-        );
+        // What the Secret says of its machine is its agent's word; its name is not.
+        let secret = plan.name_any();
+        let machine = secret.strip_suffix("-machine-plan").unwrap_or(&secret);
+        let name = format!("{}/{machine}", plan.namespace().unwrap_or_default());
         match plan.annotations().get(TRUSTED).is_some_and(|trusted| trusted == wanted) {
             true => nodes.know.insert(name),
             false => nodes.do_not.insert(name),

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use super::Settings;
 use super::gather::{Ground, Kept, Seen};
 use super::known::{Known as _, Live, infrastructure_kind, kinds};
+use crate::lineage::{self, Planned};
 use crate::{Parts, ServerInfo};
 
 /// The name under which this group writes and tells.
@@ -256,10 +257,9 @@ impl Context {
         self.control_planes.filed(&entry).iter().map(|object| object.key()).collect()
     }
 
-    /// The Machine of a plan Secret.
-    pub(crate) fn machine_of(&self, secret: &Object) -> Option<Arc<Object>> {
-        let name = secret.label(api::catalogue::labels::MACHINE_NAME)?;
-        self.machines.get(&Key::new(secret.namespace(), name))
+    /// The Machine that a plan Secret is for.
+    pub(crate) fn planned(&self, secret: &Key) -> Option<Planned> {
+        lineage::of_plan(&self.machines, &self.bootstraps, secret)
     }
 
     /// Has the kinds of a cluster's infrastructure machines watched, and waits until they are known.

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::context::{Context, Error};
 use super::gather::machine_identity;
 use super::known::{infrastructure_kind, kinds};
+use crate::lineage;
 
 /// Looks for the nodes of Machines.
 pub(crate) struct Lookups(pub(crate) Arc<Context>);
@@ -49,7 +50,11 @@ impl Controller for Lookups {
         let conditions: Vec<GenericCondition> = serde_json::from_value(conditions).unwrap_or_default();
         let known = infra.document()["spec"]["providerID"].as_str().unwrap_or_default();
         let nodes = self.nodes(&cluster, machine_identity(&machine));
-        match joined(group, known, &conditions, machine_identity(&machine), &nodes) {
+        let Some(bootstrap) = lineage::bootstrap_of(&machine, |key| context.bootstraps.get(key)) else {
+            return Ok(Ended::Well);
+        };
+        let own = (machine_identity(&machine), lineage::is_server(&bootstrap));
+        match joined(group, known, &conditions, own, &nodes) {
             Joined::Nothing | Joined::NotYet => Ok(Ended::Well),
             Joined::Yes { addresses, provider_id } => {
                 let cache = context.live.cache(&kind);

@@ -90,13 +90,8 @@ pub(super) fn connect(context: &Arc<Context>) {
             context.requests.add(object.key());
         }
         // The agent tells in its plan Secret how the last plan goes.
-        if object.document()["type"] == types::MACHINE_PLAN
-            && let Some(machine) = object.label(labels::MACHINE_NAME)
-        {
-            let host = Key::new(object.namespace(), machine);
-            if context.custom.get(&host).is_some_and(|host| host.deleting()) {
-                context.hosts.add(host);
-            }
+        if object.document()["type"] == types::MACHINE_PLAN {
+            plan_changed(context, object);
         }
     });
     on(&context.custom, |context, change| context.hosts.add(change.object().key()));
@@ -122,6 +117,21 @@ pub(super) fn connect(context: &Arc<Context>) {
             ask_again(context);
         }
     });
+}
+
+/// A plan concerns the host behind the Machine that it is for.
+fn plan_changed(context: &Context, plan: &Object) {
+    for machine in context.machines.filed(&index::plan(plan.namespace(), plan.name())) {
+        let reference = &machine.document()["spec"]["infrastructureRef"];
+        let Some(name) = reference["name"].as_str().filter(|_| reference["kind"] == CustomMachine::KIND)
+        else {
+            continue;
+        };
+        let host = Key::new(plan.namespace(), name);
+        if context.custom.get(&host).is_some_and(|host| host.deleting()) {
+            context.hosts.add(host);
+        }
+    }
 }
 
 fn ask_again(context: &Context) {

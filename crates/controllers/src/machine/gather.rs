@@ -124,8 +124,7 @@ impl Facts {
 
 /// The Machine that owns an infrastructure machine.
 fn owner(context: &Context, object: &Object) -> Result<Option<Owning>, Error> {
-    let reference = owners::of_kind(object.owners(), &KindId::of::<capi::Machine>());
-    let found = reference.and_then(|owner| context.machines.get(&Key::new(object.namespace(), &owner.name)));
+    let found = owners::known(object, &context.machines);
     let read = |machine: Arc<Object>| machine.view().map(|view| (machine, view));
     Ok(found.map(read).transpose()?)
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod custom;
 mod kubernetes;
 mod native;
+mod nodes;
 mod provider;
 mod providers;
 mod world;
