@@ -7,6 +7,7 @@
 //! Where we do otherwise than Rancher: access to credentials of pools and of snapshots is checked like the cluster's;
 //! versions, roles, references, generations, drain hooks and overlapping operations are checked at all.
 
+mod agent;
 mod agents;
 mod answers;
 mod credentials;
@@ -22,6 +23,7 @@ mod version;
 
 use api::provisioning::v1::{Cluster, RKEConfig};
 
+pub use agent::{agent_change, is_agent_of};
 pub use answers::{Answers, Question, SecretRef, questions};
 pub use findings::{Findings, Refusal, Verdict};
 pub use mutation::{Mutation, mutate};

@@ -1,9 +1,10 @@
 //! A machine's agent and its plan Secret: what shows there is what its RKEBootstrap says.
 
 use api::catalogue::{annotations, labels};
+use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, name, story};
+use crate::world::{Management, NAMESPACE, World, name, resource, story};
 
 /// A cluster of one server and one worker whose control plane keeps its marks on RKEBootstraps; its worker.
 async fn with_worker(seed: u64) -> (World, String) {
@@ -99,5 +100,58 @@ fn a_plan_secret_mirrors_the_marks_of_its_bootstrap_object() {
         }});
         world.patch("RKEBootstrap", &server, off).await;
         shows(Value::Null, Value::Null).await;
+    });
+}
+
+/// What a refused write is told: code and message.
+fn refusal(answer: Result<DynamicObject, kube::Error>) -> (u16, String) {
+    match answer {
+        Err(kube::Error::Api(status)) => (status.code, status.message.clone()),
+        other => panic!("it was not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn an_agent_changes_its_report_and_nothing_else() {
+    story(|| async {
+        let (world, worker) = with_worker(53).await;
+        let plan = format!("{worker}-machine-plan");
+        let Management::Embedded(server) = &world.management else { unreachable!() };
+        let account = format!("system:serviceaccount:{NAMESPACE}:{plan}");
+        let own: Api<DynamicObject> =
+            Api::namespaced_with(server.client_of(&account), NAMESPACE, &resource("Secret"));
+        let found = || async { own.get(&plan).await.unwrap() };
+        let put = async |change: &dyn Fn(&mut Value)| {
+            let mut document = serde_json::to_value(found().await).unwrap();
+            change(&mut document);
+            own.replace(&plan, &PostParams::default(), &serde_json::from_value(document).unwrap()).await
+        };
+        let label = labels::ETCD_ROLE;
+        let cases: [(&str, &dyn Fn(&mut Value)); 6] = [
+            ("metadata.labels[rke.cattle.io/etcd-role]", &|one| {
+                one["metadata"]["labels"][label] = "true".into()
+            }),
+            ("metadata.annotations[rke.cattle.io/join-url]", &|one| {
+                one["metadata"]["annotations"][annotations::JOIN_URL] = "https://evil:9345".into();
+            }),
+            ("metadata.ownerReferences", &|one| one["metadata"]["ownerReferences"] = json!([])),
+            ("metadata.finalizers", &|one| one["metadata"]["finalizers"] = json!(["evil.io/stay"])),
+            ("data[plan]", &|one| one["data"]["plan"] = "e30=".into()),
+            ("immutable", &|one| one["immutable"] = true.into()),
+        ];
+        for (path, change) in cases {
+            let (code, message) = refusal(put(change).await);
+            assert_eq!(code, 403, "{path}: {message}");
+            assert!(message.contains(path) && message.contains("applied-checksum"), "{path}: {message}");
+        }
+        // A report is taken, and an old copy of the Secret is told that it is old, as ever.
+        let old = serde_json::to_value(found().await).unwrap();
+        put(&|one| one["data"]["applied-output"] = "YQ==".into()).await.unwrap();
+        let mut late = old;
+        late["data"]["applied-output"] = "Yg==".into();
+        let late = serde_json::from_value(late).unwrap();
+        assert_eq!(refusal(own.replace(&plan, &PostParams::default(), &late).await).0, 409);
+        // Whoever the server or an administrator is writes as before.
+        world.patch("Secret", &plan, json!({"metadata": {"labels": {"tier": "gold"}}})).await;
     });
 }
