@@ -14,6 +14,7 @@ use api::catalogue::secrets::types;
 use api::rke::v1::RKEBootstrap;
 use jiff::Timestamp;
 use kit::events::{Events, Severity};
+use kit::machines::{self, Planned};
 use kit::runner::Controller;
 use kit::{Cache, Change, Ended, Key, Object, Pace, Queue, Turn};
 use plan::binary::{Binaries, REFUSED, RUNNING, Running, WANTED, Wanted};
@@ -24,7 +25,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use serde_json::json;
 
 pub use crate::error::Error;
-use crate::lineage::{self, Planned};
 use crate::objects::{Objects, listen};
 use crate::settings::Settings;
 use crate::{Parts, until};
@@ -201,7 +201,7 @@ impl Context {
     }
 
     fn planned(&self, secret: &Key) -> Option<Planned> {
-        lineage::of_plan(&self.machines, &self.bootstraps, secret)
+        machines::of_plan(&self.machines, &self.bootstraps, secret)
     }
 
     /// Whether a machine's agent may be asked now.

@@ -23,7 +23,6 @@ pub mod drivers;
 mod error;
 pub mod infrastructure;
 pub mod jobs;
-mod lineage;
 pub mod machine;
 mod objects;
 pub mod provisioning;

@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn nodes_that_registered_have_to_know() {
         let plan = |uid: &str, trusted: &str| -> Secret {
-            let labels = json!({"rke.cattle.io/machine-name": format!("machine-{uid}")});
-            let metadata =
-                json!({"namespace": "ns", "uid": uid, "labels": labels, "annotations": {TRUSTED: trusted}});
+            let labels = json!({"rke.cattle.io/machine-name": "another"});
+            let name = format!("machine-{uid}-machine-plan");
+            let metadata = json!({"namespace": "ns", "name": name, "uid": uid, "labels": labels, "annotations": {TRUSTED: trusted}});
             serde_json::from_value(json!({"metadata": metadata})).unwrap()
         };
         let token = |uid: &str| -> Secret {

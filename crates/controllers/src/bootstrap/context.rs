@@ -9,9 +9,8 @@ use api::catalogue::{annotations, labels, settings};
 use api::rke::v1::{RKEBootstrap, RKEControlPlane};
 use jiff::Timestamp;
 use kit::events::Events;
-use kit::{Cache, Change, Key, Object, Pace, Queue, index};
+use kit::{Cache, Change, Key, Object, Pace, Queue, index, machines};
 
-use crate::lineage;
 use crate::objects::{Objects, listen};
 use crate::settings::Settings;
 use crate::settled::Settled;
@@ -184,7 +183,7 @@ pub(super) fn connect(context: &Arc<Context>) {
             // Its agent may have taken the owner off a plan Secret.
             let object = change.object();
             for machine in context.machines.filed(&index::plan(object.namespace(), object.name())) {
-                let name = lineage::bootstrap_name(&machine).map(|name| Key::new(object.namespace(), name));
+                let name = machines::bootstrap_name(&machine).map(|name| Key::new(object.namespace(), name));
                 name.into_iter().for_each(|bootstrap| context.queue.add(bootstrap));
             }
         }

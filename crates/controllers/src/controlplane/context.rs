@@ -9,6 +9,7 @@ use clock::{Clock, Entropy};
 use jiff::{SignedDuration, Timestamp};
 use kit::access::SharedAccess;
 use kit::events::Events;
+use kit::machines::{self, Planned};
 use kit::object::Unreadable;
 use kit::write::{self, Writer};
 use kit::{Cache, Key, KindId, Object, Queue, Turn, index};
@@ -21,7 +22,6 @@ use tokio::sync::watch;
 use super::Settings;
 use super::gather::{Ground, Kept, Seen};
 use super::known::{Known as _, Live, infrastructure_kind, kinds};
-use crate::lineage::{self, Planned};
 use crate::{Parts, ServerInfo};
 
 /// The name under which this group writes and tells.
@@ -259,7 +259,7 @@ impl Context {
 
     /// The Machine that a plan Secret is for.
     pub(crate) fn planned(&self, secret: &Key) -> Option<Planned> {
-        lineage::of_plan(&self.machines, &self.bootstraps, secret)
+        machines::of_plan(&self.machines, &self.bootstraps, secret)
     }
 
     /// Has the kinds of a cluster's infrastructure machines watched, and waits until they are known.

@@ -14,13 +14,13 @@ use api::names;
 use api::rke::v1::RKEControlPlane;
 use jiff::Timestamp;
 use kit::object::Unreadable;
-use kit::{Key, KindId, Object, index};
+use kit::{Key, KindId, Object, index, machines};
 use planner::{MachineName, Snapshot};
 
 use super::Settings;
 use super::known::{Known, Sighting, infrastructure_kind, kinds};
 use super::legacy;
-use crate::{ServerInfo, lineage};
+use crate::ServerInfo;
 
 pub(crate) use machine::identity as machine_identity;
 
@@ -162,8 +162,8 @@ fn parts(
     let namespace = machine.namespace();
     let document = machine.document();
     let text = |pointer: &str| document.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
-    let secret = names::plan_secret(names::Bootstrap(lineage::bootstrap_name(machine)?));
-    let bootstrap = lineage::bootstrap_of(machine, |key| ground.known.get(&kinds::bootstraps(), key));
+    let secret = names::plan_secret(names::Bootstrap(machines::bootstrap_name(machine)?));
+    let bootstrap = machines::bootstrap_of(machine, |key| ground.known.get(&kinds::bootstraps(), key));
     let secret = ground.known.get(&kinds::secrets(), &Key::new(namespace, &secret));
     let is_plan = |secret: &Arc<Object>| secret.document()["type"] == secrets::types::MACHINE_PLAN;
     let (group, kind) = (text("/spec/infrastructureRef/apiGroup"), text("/spec/infrastructureRef/kind"));

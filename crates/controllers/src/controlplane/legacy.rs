@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use api::catalogue::{annotations, labels};
+use kit::machines::{is_etcd, is_server};
 use kit::{Object, Turn};
 use planner::{Bootstrap, Words};
 use serde_json::json;
 
 use super::context::{Context, Error};
 use super::gather::Seen;
-use crate::lineage::{is_etcd, is_server};
 
 /// The value of the annotation: where marks are.
 const ON_BOOTSTRAPS: &str = "bootstrap";
