@@ -11,4 +11,5 @@ mod kubernetes;
 mod native;
 mod provider;
 mod providers;
+mod tenants;
 mod world;
