@@ -3,6 +3,7 @@
 use crate::object::{KindId, Object};
 use api::Kind as _;
 use api::catalogue::{annotations, labels, secrets};
+use api::management::Owner;
 use api::names as object_names;
 use api::rke::v1::RKEBootstrap;
 use serde_json::{Value, json};
@@ -148,6 +149,13 @@ pub fn entries(object: &Object) -> Vec<String> {
         let from = mark(annotations::OBJECTSET_OWNER_NAMESPACE).unwrap_or_default();
         entries.push(made_from(from, name));
     }
+    // Whoever believes it asks for the UID, too.
+    if let Some(owner) = Owner::of(|key| object.annotation(key)) {
+        let made = made_from(&owner.namespace, &owner.name);
+        if !entries.contains(&made) {
+            entries.push(made);
+        }
+    }
     if document["kind"] == "CustomResourceDefinition" {
         let spec = &document["spec"];
         if let (Some(group), Some(name)) = (text(&spec["group"]), text(&spec["names"]["kind"])) {
@@ -248,6 +256,13 @@ mod tests {
         let document = json!({"kind": "Namespace", "metadata": {"name": "c-m-x", "annotations": marks}});
         let object = Object::from_document(document).unwrap();
         assert_eq!(entries(&object), [made_from("fleet-default", "prod")]);
+        let both = json!({mark("owner-name"): "prod", mark("owner-namespace"): "fleet-default", "herdsman.io/owner": "fleet-default/prod/u"});
+        for annotations in [both, json!({"herdsman.io/owner": "fleet-default/prod/u"})] {
+            let document =
+                json!({"kind": "Namespace", "metadata": {"name": "c-m-x", "annotations": annotations}});
+            let object = Object::from_document(document).unwrap();
+            assert_eq!(entries(&object), [made_from("fleet-default", "prod")]);
+        }
     }
 
     #[test]

@@ -98,6 +98,7 @@ const CHECKS: &[Check] = &[
     credentials::snapshot_store, // 13
     operations::restore,         // 14
     pod_security::template,      // 15
+    name::management_name,
     version::version,
     pools::references,
     pools::roles,

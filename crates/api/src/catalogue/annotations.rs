@@ -79,6 +79,8 @@ words! {
         "pre-terminate.delete.hook.machine.cluster.x-k8s.io/rke-bootstrap-cleanup";
     /// Ours, on a Machine: the id that its rendered plan bears; written once.
     HERDSMAN_MACHINE_UID = "herdsman.io/machine-uid";
+    /// Ours, on a management cluster and on its namespace: the provisioning cluster that they were made for, as `namespace/name/uid`.
+    HERDSMAN_OWNER = "herdsman.io/owner";
     /// Ours, on a control plane: the number of the epoch in which plans are rendered.
     HERDSMAN_RENDERING_EPOCH = "herdsman.io/rendering-epoch";
     /// Ours, on a control plane: init node, join URLs and where machines joined are kept on its RKEBootstraps, and no longer taken

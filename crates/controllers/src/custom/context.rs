@@ -7,6 +7,7 @@ use api::Kind as _;
 use api::capi::v1beta2::{Cluster as CapiCluster, Machine};
 use api::catalogue::labels;
 use api::catalogue::secrets::types;
+use api::management::v3::Cluster as ManagementCluster;
 use api::provisioning::v1::Cluster;
 use api::rke::v1::{CustomMachine, RKECluster, RKEControlPlane};
 use jiff::Timestamp;
@@ -26,6 +27,7 @@ pub(super) struct Context {
     pub(super) events: Events,
     pub(super) secrets: Arc<Cache>,
     pub(super) clusters: Arc<Cache>,
+    pub(super) management: Arc<Cache>,
     pub(super) capi_clusters: Arc<Cache>,
     pub(super) infrastructure: Arc<Cache>,
     pub(super) machines: Arc<Cache>,
@@ -46,6 +48,7 @@ impl Context {
             events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
             secrets: objects.built_in("Secret"),
             clusters: objects.of::<Cluster>(),
+            management: objects.of::<ManagementCluster>(),
             capi_clusters: objects.of::<CapiCluster>(),
             infrastructure: objects.of::<RKECluster>(),
             machines: objects.of::<Machine>(),
@@ -64,6 +67,7 @@ impl Context {
         let all = [
             &self.secrets,
             &self.clusters,
+            &self.management,
             &self.capi_clusters,
             &self.infrastructure,
             &self.machines,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::capi::v1beta2::{Cluster, Machine};
 use api::machine::Driver;
-use api::management::v3::{NodeDriver, Setting};
+use api::management::v3::{Cluster as ManagementCluster, NodeDriver, Setting};
 use api::provisioning::v1::Cluster as ProvisioningCluster;
 use clock::Clock;
 use kit::events::Events;
@@ -89,6 +89,7 @@ pub(super) struct Context {
     pub(super) machines: Arc<Cache>,
     pub(super) clusters: Arc<Cache>,
     pub(super) provisioning: Arc<Cache>,
+    pub(super) management: Arc<Cache>,
     pub(super) drivers: Arc<Cache>,
     pub(super) set_by_users: Arc<Cache>,
     pub(super) namespaces: Arc<Cache>,
@@ -121,6 +122,7 @@ impl Context {
             machines: caches.of(&KindId::of::<Machine>()),
             clusters: caches.of(&KindId::of::<Cluster>()),
             provisioning: caches.of(&KindId::of::<ProvisioningCluster>()),
+            management: caches.of_cluster(&KindId::of::<ManagementCluster>(), plain),
             drivers: caches.of_cluster(&KindId::of::<NodeDriver>(), plain),
             set_by_users: caches.of_cluster(&KindId::of::<Setting>(), plain),
             namespaces: caches.of_cluster(&KindId::new("", "v1", "Namespace", "namespaces"), plain),
@@ -148,6 +150,7 @@ impl Context {
             &self.machines,
             &self.clusters,
             &self.provisioning,
+            &self.management,
             &self.drivers,
             &self.set_by_users,
             &self.namespaces,

@@ -9,7 +9,6 @@ use api::catalogue::{annotations, conditions, labels};
 use api::machine::Machine;
 use api::management::v3::NodeDriver;
 use api::names::{self, InfraMachine};
-use api::provisioning::v1::Cluster as ProvisioningCluster;
 use api::rke::v1::RKEMachineStatus;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -56,7 +55,7 @@ pub(super) fn facts(context: &Context, kind: &Watched, object: Arc<Object>) -> R
     let namespace = context.namespaces.get(&Key::new("", object.namespace()));
     Ok(Facts {
         machine,
-        management_name: management_name(context, &object)?,
+        management_name: management_name(context, &object),
         cluster,
         job: job(context, &object),
         state_is_empty: state_is_empty(context, &object)?,
@@ -138,14 +137,12 @@ fn cluster(
     Ok(found.map(|cluster| cluster.view()).transpose()?)
 }
 
-/// Name of the management cluster; empty if its provisioning cluster is gone.
-fn management_name(context: &Context, object: &Object) -> Result<String, Error> {
-    let Some(name) = object.label(labels::CAPI_CLUSTER_NAME) else { return Ok(String::new()) };
-    let found = context.provisioning.get(&Key::new(object.namespace(), name));
-    let found = found.map(|cluster| cluster.view::<ProvisioningCluster>()).transpose()?;
-    Ok(found
-        .and_then(|cluster| cluster.status.as_ref().map(|status| status.cluster_name.clone()))
-        .unwrap_or_default())
+/// Name of the management cluster that was made for the machine's cluster; empty if that is gone.
+fn management_name(context: &Context, object: &Object) -> String {
+    let name = object.label(labels::CAPI_CLUSTER_NAME).unwrap_or_default();
+    let cluster = context.provisioning.get(&Key::new(object.namespace(), name));
+    let management = cluster.and_then(|cluster| kit::lineage::management(&context.management, &cluster));
+    management.map(|found| found.name().to_owned()).unwrap_or_default()
 }
 
 /// The NodeDriver of a kind: users see its display name, which may not be the object's.

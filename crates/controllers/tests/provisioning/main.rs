@@ -12,4 +12,5 @@ mod native;
 mod nodes;
 mod provider;
 mod providers;
+mod tenants;
 mod world;
