@@ -7,6 +7,8 @@
 
 #[path = "attacks/neighbour.rs"]
 mod neighbour;
+#[path = "attacks/node.rs"]
+mod node;
 #[path = "attacks/tenant.rs"]
 mod tenant;
 #[path = "attacks/world.rs"]
@@ -33,8 +35,15 @@ macro_rules! attack {
 }
 
 /// They run one after the other, in this order.
-const ATTACKS: &[Attack] =
-    &[attack!(neighbour::without_a_token_nothing_is_given), attack!(tenant::rights_end_at_the_namespace)];
+const ATTACKS: &[Attack] = &[
+    attack!(neighbour::without_a_token_nothing_is_given),
+    attack!(tenant::rights_end_at_the_namespace),
+    attack!(node::a_worker_stays_a_worker),
+    attack!(node::a_join_url_steers_nobody),
+    attack!(node::a_drain_reaches_only_its_own_node),
+    attack!(node::config_yaml_is_its_own),
+    attack!(node::an_agent_writes_its_report_and_nothing_else),
+];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "default"]

@@ -223,6 +223,23 @@ impl Drop for Up {
     }
 }
 
+/// Every management Cluster and its Namespace have the one Cluster that they were made for as owner, by UID.
+async fn owned(admin: &Admin) {
+    let (clusters, namespaces) = (
+        admin.list("provisioning.cattle.io", "v1", "clusters").await,
+        admin.list("", "v1", "namespaces").await,
+    );
+    let management = admin.list("management.cattle.io", "v3", "clusters").await;
+    assert_eq!(clusters.len(), 3);
+    for (name, cluster) in &clusters {
+        let owner = format!("{NAMESPACE}/{name}/{}", cluster["metadata"]["uid"].as_str().unwrap());
+        let id = cluster["status"]["clusterName"].as_str().unwrap();
+        for object in [&management[id], &namespaces[id]] {
+            assert_eq!(object["metadata"]["annotations"][annotations::HERDSMAN_OWNER], owner, "{name}");
+        }
+    }
+}
+
 /// What must not be written by a server that finds everything in order.
 async fn versions(admin: &Admin) -> Vec<Value> {
     let mut all = Vec::new();
@@ -271,6 +288,7 @@ async fn an_old_directory_opens_and_no_node_restarts() {
         up.admin.changes_nothing(cluster);
     }
     assert_eq!(up.admin.plans().await, plans, "no plan was delivered");
+    owned(&up.admin).await;
     assert_eq!(marks_of(&up.admin.bootstraps().await), old_marks, "RKEBootstraps have what Secrets had");
     assert_eq!(marks_of(&up.admin.secrets().await), old_marks, "and Secrets still show it");
 
