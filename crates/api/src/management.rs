@@ -2,4 +2,7 @@
 //!
 //! Only the fields that Herdsman reads or writes are typed; the definitions keep every other field.
 
+mod owner;
 pub mod v3;
+
+pub use owner::{Owner, SET};

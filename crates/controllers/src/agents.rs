@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::capi::v1beta2::{Cluster, Machine};
-use api::catalogue::labels;
 use api::catalogue::secrets::types;
+use api::rke::v1::RKEBootstrap;
 use jiff::Timestamp;
 use kit::events::{Events, Severity};
+use kit::machines::{self, Planned};
 use kit::runner::Controller;
 use kit::{Cache, Change, Ended, Key, Object, Pace, Queue, Turn};
 use plan::binary::{Binaries, REFUSED, RUNNING, Running, WANTED, Wanted};
@@ -80,6 +81,7 @@ struct Context {
     events: Events,
     secrets: Arc<Cache>,
     machines: Arc<Cache>,
+    bootstraps: Arc<Cache>,
     clusters: Arc<Cache>,
     queue: Arc<Queue>,
 }
@@ -102,12 +104,20 @@ pub async fn run(parts: Parts, offer: Offer) {
         events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
         secrets: objects.built_in("Secret"),
         machines: objects.of::<Machine>(),
+        bootstraps: objects.of::<RKEBootstrap>(),
         clusters: objects.of::<Cluster>(),
         queue: Arc::new(Queue::new(parts.clock.clone(), Pace { interval: PACE, ..Pace::default() })),
         clock: parts.clock,
         objects,
     });
-    for cache in [&context.secrets, &context.machines, &context.clusters, context.settings.cache()] {
+    let all = [
+        &context.secrets,
+        &context.machines,
+        &context.bootstraps,
+        &context.clusters,
+        context.settings.cache(),
+    ];
+    for cache in all {
         cache.wait_synced().await;
     }
     listen(&context.secrets, "agents", &context, |context, change| {
@@ -180,18 +190,18 @@ impl Context {
         let running = Running::read(secret.annotation(RUNNING)?)?;
         let wanted = secret.annotation(WANTED).and_then(Wanted::read);
         let refused = secret.annotation(REFUSED);
-        let is = |role| secret.label(role) == Some("true");
+        let planned = self.planned(&secret.key())?;
         Some(Agent {
             key: secret.key(),
-            cluster: secret.label(labels::CLUSTER_NAME).unwrap_or_default().to_owned(),
-            server: is(labels::ETCD_ROLE) || is(labels::CONTROL_PLANE_ROLE),
-            fit: self.machine(secret).is_some_and(|machine| self.is_fit(&machine)),
+            cluster: planned.cluster().to_owned(),
+            server: planned.is_server(),
+            fit: self.is_fit(&planned.machine),
             standing: Standing::of(&self.offer.binaries, &running, wanted.as_ref(), refused, now),
         })
     }
 
-    fn machine(&self, secret: &Object) -> Option<Arc<Object>> {
-        self.machines.get(&Key::new(secret.namespace(), secret.label(labels::MACHINE_NAME)?))
+    fn planned(&self, secret: &Key) -> Option<Planned> {
+        machines::of_plan(&self.machines, &self.bootstraps, secret)
     }
 
     /// Whether a machine's agent may be asked now.
@@ -216,7 +226,7 @@ impl Context {
 
     /// Says where to look.
     async fn complain(&self, plan: &Key) {
-        let Some(machine) = self.secrets.get(plan).and_then(|secret| self.machine(&secret)) else { return };
+        let Some(Planned { machine, .. }) = self.planned(plan) else { return };
         tracing::warn!(
             machine = machine.name(),
             "an agent did not take the server's binary: no other is asked"

@@ -107,6 +107,7 @@ impl Bootstraps {
             }
         };
         act::objects(context, turn, seen, &outcome.objects).await?;
+        act::repair(context, turn, seen, &outcome.objects).await?;
         act::token(context, turn, seen, &outcome.objects).await?;
         context.objects.set_status(turn, &context.bootstraps, &seen.object, &outcome.status).await?;
         self.wait(seen, outcome.wait).await

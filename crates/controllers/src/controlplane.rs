@@ -22,6 +22,7 @@ pub mod explain;
 pub mod gather;
 pub mod known;
 mod kubeconfig;
+mod legacy;
 mod lookup;
 mod plans;
 mod prebootstrap;

@@ -6,6 +6,7 @@ mod act;
 mod context;
 mod diagnosis;
 mod gather;
+mod identity;
 mod registration;
 mod remove;
 mod wiring;
@@ -20,7 +21,7 @@ use kit::{Ended, Key, Object, Turn};
 use provisioning::admission::POD_SECURITY_SET;
 use provisioning::graph::Hold;
 use provisioning::graph::applied::CLUSTER_SET;
-use provisioning::management;
+use provisioning::management::{self, Identity};
 use provisioning::status::{self, Pass};
 
 use crate::Parts;
@@ -113,13 +114,17 @@ impl Clusters {
         if matches!(prepared, Ok(true)) {
             return Ok(Ended::Again(Duration::ZERO));
         }
-        if seen.cluster.status.as_ref().is_none_or(|status| status.cluster_name.is_empty()) {
+        if let Identity::Refused(refusal) = &seen.identity {
+            self.say(turn, &seen, &Err(Failure::Hold(refusal.clone().into())), &[]).await?;
+            return Ok(Ended::Well);
+        }
+        if seen.id().is_empty() || seen.id() != seen.said() {
             act::name(context, turn, &seen).await?;
             return Ok(Ended::Again(Duration::ZERO));
         }
-        act::management(context, turn, &seen).await?;
-        let rendered = match prepared {
-            Ok(_) => self.render(turn, &seen).await,
+        let managed = act::management(context, turn, &seen).await;
+        let rendered = match prepared.and(managed) {
+            Ok(()) => self.render(turn, &seen).await,
             Err(failure) => Err(failure),
         };
         let diagnosis = diagnosis::of(context, &seen).await;
@@ -166,8 +171,7 @@ impl Clusters {
             management: seen.management.as_ref().and_then(|(_, one)| one.status.as_ref()),
             now: &now,
         };
-        let name = seen.cluster.status.as_ref().map(|one| one.cluster_name.clone()).unwrap_or_default();
-        let mut after = status::cluster(&seen.cluster, &name, pass);
+        let mut after = status::cluster(&seen.cluster, seen.said(), pass);
         if seen.has_kubeconfig {
             after.client_secret_name = names::kubeconfig_secret(seen.object.name());
         }

@@ -5,9 +5,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use api::capi::v1beta2::Machine;
+use api::names;
+use api::rke::v1::RKEBootstrap;
 use apiserver::auth::Tokens;
 use clock::Clock;
-use kit::{Cache, Caches, Change, Key, KindId};
+use kit::{Cache, Caches, Change, Key, KindId, Object};
 use kubeapi::authn::{SERVICE_ACCOUNTS, User};
 use provisioning::bootstrap::token::Lifetimes;
 use provisioning::custom::registration_token;
@@ -55,6 +58,14 @@ struct Inner {
 struct Followed {
     secrets: Arc<Cache>,
     accounts: Arc<Cache>,
+    bootstraps: Arc<Cache>,
+    machines: Arc<Cache>,
+}
+
+impl Followed {
+    fn all(&self) -> [&Arc<Cache>; 4] {
+        [&self.secrets, &self.accounts, &self.bootstraps, &self.machines]
+    }
 }
 
 impl std::fmt::Debug for Book {
@@ -90,7 +101,12 @@ impl Book {
 
     /// From now on it knows what these caches know. The first ones count.
     pub fn follow(&self, caches: &Caches) {
-        let followed = Followed { secrets: caches.of(&secrets()), accounts: caches.of(&accounts()) };
+        let followed = Followed {
+            secrets: caches.of(&secrets()),
+            accounts: caches.of(&accounts()),
+            bootstraps: caches.of(&KindId::of::<RKEBootstrap>()),
+            machines: caches.of(&KindId::of::<Machine>()),
+        };
         if self.0.followed.set(followed.clone()).is_err() {
             return;
         }
@@ -107,7 +123,7 @@ impl Book {
 
     /// Whether all tokens are known.
     pub fn ready(&self) -> bool {
-        self.0.followed.get().is_some_and(|followed| followed.secrets.synced() && followed.accounts.synced())
+        self.0.followed.get().is_some_and(|followed| followed.all().iter().all(|cache| cache.synced()))
     }
 
     /// Waits until all tokens are known. Gives whether they are: who has waited long enough should come again.
@@ -117,8 +133,9 @@ impl Book {
                 let mut told = std::pin::pin!(self.0.followed_now.notified());
                 told.as_mut().enable();
                 if let Some(followed) = self.0.followed.get() {
-                    followed.secrets.wait_synced().await;
-                    followed.accounts.wait_synced().await;
+                    for cache in followed.all() {
+                        cache.wait_synced().await;
+                    }
                     return;
                 }
                 told.await;
@@ -151,6 +168,16 @@ impl Book {
         })
     }
 
+    /// The Machine whose agent has a token: by the account of its plan, whatever the plan Secret says of itself.
+    pub(crate) fn machine(&self, token: &AgentToken) -> Option<Arc<Object>> {
+        let followed = self.0.followed.get()?;
+        let plan = followed.secrets.get(&token.plan).filter(|plan| plan.uid() == token.plan_uid)?;
+        let account = followed.accounts.get(&plan.key()).filter(|_| token.account == plan.name())?;
+        let (machines, bootstraps) = (&followed.machines, &followed.bootstraps);
+        let found = kit::machines::of_account(machines, bootstraps, &account, names::plan_secret);
+        Some(found?.machine)
+    }
+
     /// Whom an agent's token acts as. Its plan and its account have to be the ones that it was made for.
     pub fn agent(&self, token: &str) -> Option<(AgentToken, User)> {
         if !token.starts_with(PREFIX) {
@@ -158,20 +185,17 @@ impl Book {
         }
         let Some(Credential::Agent(known)) = self.find(token) else { return None };
         let followed = self.0.followed.get()?;
-        let plan = followed.secrets.get(&known.plan)?;
-        let account = followed.accounts.get(&Key::new(&known.plan.namespace, &known.account))?;
-        // Nothing but an account of a plan: whoever may write a Secret does not become another account by it.
-        let of_plan = credential::machine_of(&account, "plan").is_some();
-        (plan.uid() == known.plan_uid && of_plan).then(|| {
-            let namespace = &known.plan.namespace;
-            let user = User {
-                name: format!("system:serviceaccount:{namespace}:{}", known.account),
-                uid: account.uid().to_owned(),
-                groups: vec![SERVICE_ACCOUNTS.into(), format!("{SERVICE_ACCOUNTS}:{namespace}")],
-                ..User::default()
-            };
-            (known.clone(), user)
-        })
+        // Nothing but the account of this plan: whoever may write a Secret does not become another account by it.
+        self.machine(&known)?;
+        let account = followed.accounts.get(&known.plan)?;
+        let namespace = &known.plan.namespace;
+        let user = User {
+            name: format!("system:serviceaccount:{namespace}:{}", known.account),
+            uid: account.uid().to_owned(),
+            groups: vec![SERVICE_ACCOUNTS.into(), format!("{SERVICE_ACCOUNTS}:{namespace}")],
+            ..User::default()
+        };
+        Some((known, user))
     }
 
     /// The same, and notes that it was used.

@@ -9,7 +9,6 @@ mod refusal;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use api::Kind as _;
 use api::capi::v1beta2::Machine;
 use api::catalogue::secrets::{keys, types};
 use api::catalogue::{annotations, labels};
@@ -27,7 +26,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
 use crate::book::{self, Book};
-use crate::credential::{self, Credential};
+use crate::credential::Credential;
 use crate::headers;
 use crate::issue::{self, MANAGER};
 use crate::waiting::Waiting;
@@ -101,6 +100,7 @@ pub struct Registrar {
     secrets: Arc<Cache>,
     accounts: Arc<Cache>,
     machines: Arc<Cache>,
+    bootstraps: Arc<Cache>,
     clusters: Arc<Cache>,
 }
 
@@ -116,10 +116,15 @@ impl Registrar {
         let waiting = Waiting::default();
         let (secrets, accounts) = (caches.of(&book::secrets()), caches.of(&book::accounts()));
         let (machines, clusters) = (caches.of(&KindId::of::<Machine>()), caches.of(&KindId::of::<Cluster>()));
+        let bootstraps = caches.of(&KindId::of::<RKEBootstrap>());
         for cache in [&secrets, &accounts, &machines] {
             waiting.listen(cache);
         }
-        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, clusters }
+        // Whoever waits for a plan waits for whose it is, too.
+        waiting.listen_as(&bootstraps, |bootstrap| {
+            Key::new(bootstrap.namespace(), &names::plan_secret(names::Bootstrap(bootstrap.name())))
+        });
+        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, bootstraps, clusters }
     }
 
     /// Whether enough is known to register anybody.
@@ -162,8 +167,7 @@ impl Registrar {
             Ok((self.plan(&machine).await?, machine))
         });
         let (plan, machine) = planned.await.unwrap_or(Err(Refusal::NotYet))?;
-        let issued =
-            issue::issue(&self.caches, &self.entropy, &plan, plan.name(), PATIENCE_FOR_TOKEN).await?;
+        let issued = issue::issue(&self.caches, &self.entropy, &plan, &machine, PATIENCE_FOR_TOKEN).await?;
         let token = issued.ok_or(Refusal::Lagging)?;
         self.spend(&credential).await?;
         issue::forget_unused(&self.caches, &plan).await?;
@@ -192,12 +196,14 @@ impl Registrar {
     fn bootstrapped(&self, account: &Key, uid: &str) -> Result<Arc<Object>, Refusal> {
         let account =
             self.accounts.get(account).filter(|found| found.uid() == uid).ok_or(Refusal::UnknownToken)?;
-        let machine = credential::machine_of(&account, "bootstrap").and_then(|key| self.machines.get(&key));
-        let machine = machine.filter(|machine| !machine.deleting()).ok_or(Refusal::NoMachine)?;
-        let owned = |owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference| {
-            owner.kind == RKEBootstrap::KIND && Some(owner.name.as_str()) == bootstrap_of(&machine)
-        };
-        if account.owners().iter().any(owned) { Ok(machine.clone()) } else { Err(Refusal::NoMachine) }
+        let found = self.of_account(&account, names::bootstrap_secret);
+        found.filter(|machine| !machine.deleting()).ok_or(Refusal::NoMachine)
+    }
+
+    /// The Machine that an account was made for.
+    fn of_account(&self, account: &Object, named: fn(names::Bootstrap<'_>) -> String) -> Option<Arc<Object>> {
+        let found = kit::machines::of_account(&self.machines, &self.bootstraps, account, named);
+        Some(found?.machine)
     }
 
     /// The Machine that a host's request becomes.
@@ -276,12 +282,13 @@ impl Registrar {
 
     /// The plan Secret of a Machine, once it and its account are there.
     async fn plan(&self, machine: &Object) -> Result<Arc<Object>, Refusal> {
-        let bootstrap = bootstrap_of(machine).ok_or(Refusal::NoMachine)?;
+        let bootstrap = kit::machines::bootstrap_name(machine).ok_or(Refusal::NoMachine)?;
         let key = Key::new(machine.namespace(), &names::plan_secret(names::Bootstrap(bootstrap)));
         let look = || {
             let account = self.accounts.get(&key)?;
             let secret = self.secrets.get(&key)?;
-            let ours = credential::machine_of(&account, "plan").is_some_and(|found| found == machine.key());
+            let of = self.of_account(&account, names::plan_secret);
+            let ours = of.is_some_and(|found| found.uid() == machine.uid());
             let plan = secret.document()["type"] == types::MACHINE_PLAN && !secret.deleting();
             (ours && plan).then_some(secret)
         };
@@ -300,12 +307,6 @@ impl Registrar {
             answer => Ok(answer.map(drop)?),
         }
     }
-}
-
-/// The bootstrap object of a Machine.
-fn bootstrap_of(machine: &Object) -> Option<&str> {
-    let reference = &machine.document()["spec"]["bootstrap"]["configRef"];
-    reference["name"].as_str().filter(|_| reference["kind"] == RKEBootstrap::KIND)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@
 //! Nothing compares tokens: Secrets are filed under the SHA-256 of the token that they know, and are found by it.
 
 use api::Kind as _;
+use api::catalogue::annotations;
 use api::catalogue::secrets::{keys, types};
-use api::catalogue::{annotations, labels};
 use api::management::v3::ClusterRegistrationToken;
 use api::names::SYSTEM_REGISTRATION_TOKEN;
 use base64::Engine as _;
@@ -205,13 +205,6 @@ fn bootstrap(secret: &Object, lifetimes: Lifetimes, now: Timestamp) -> Option<Cr
 
 /// Kubernetes' own note on the token Secret of an account.
 const SERVICE_ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
-
-/// The Machine of a bootstrap or plan account.
-pub fn machine_of(account: &Object, role: &str) -> Option<Key> {
-    let of_role = account.label(labels::SERVICE_ACCOUNT_ROLE) == Some(role) && !account.deleting();
-    let name = account.label(labels::MACHINE_NAME).filter(|_| of_role)?;
-    Some(Key::new(account.namespace(), name))
-}
 
 #[cfg(test)]
 #[path = "credential/tests.rs"]

@@ -39,18 +39,17 @@ pub struct Error {
     source: Box<kube::Error>,
 }
 
-/// A new token, and the Secret that knows it.
-fn make(plan: &Object, account: &str, entropy: &mut dyn Entropy) -> (String, Hash, serde_json::Value) {
+/// A new token, and the Secret that knows it. It acts as the account of the plan's name.
+fn make(plan: &Object, machine: &Object, entropy: &mut dyn Entropy) -> (String, Hash, serde_json::Value) {
     let mut bytes = [0; 32];
     entropy.fill(&mut bytes);
     let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
     let hash = Hash::of(&token);
-    let mut labelled = serde_json::Map::from_iter([(labels::BACKUP.to_owned(), json!("true"))]);
-    for label in [labels::MACHINE_NAME, labels::CLUSTER_NAME] {
-        if let Some(value) = plan.label(label) {
-            labelled.insert(label.into(), value.into());
-        }
-    }
+    let labelled = json!({
+        (labels::BACKUP): "true",
+        (labels::MACHINE_NAME): machine.name(),
+        (labels::CLUSTER_NAME): kit::machines::cluster(machine),
+    });
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": types::HERDSMAN_AGENT_TOKEN,
         "metadata": {
@@ -61,13 +60,13 @@ fn make(plan: &Object, account: &str, entropy: &mut dyn Entropy) -> (String, Has
         },
         "data": {
             (keys::HERDSMAN_HASH): STANDARD.encode(hash.hex()),
-            (keys::HERDSMAN_ACCOUNT): STANDARD.encode(account),
+            (keys::HERDSMAN_ACCOUNT): STANDARD.encode(plan.name()),
         },
     });
     (token, hash, secret)
 }
 
-/// Makes a token that acts as `account`, for the agent of a plan. What is given is good; nothing, if that was not so within `patience`, and
+/// Makes a token for the agent of a machine, by which it reaches its plan. What is given is good; nothing, if that was not so within `patience`, and
 /// nothing is left of it then: whoever comes again gets another one, and a server that lags is not given more to do by each who waits.
 ///
 /// # Errors
@@ -76,12 +75,12 @@ pub async fn issue(
     caches: &Caches,
     entropy: &Mutex<dyn Entropy>,
     plan: &Object,
-    account: &str,
+    machine: &Object,
     patience: Duration,
 ) -> Result<Option<String>, Error> {
     let failed = |source| Error { what: "make", plan: plan.key(), source: Box::new(source) };
     let (token, _, document) =
-        make(plan, account, &mut *entropy.lock().unwrap_or_else(PoisonError::into_inner));
+        make(plan, machine, &mut *entropy.lock().unwrap_or_else(PoisonError::into_inner));
     let api: Api<Secret> = Api::namespaced(caches.client().clone(), plan.namespace());
     let secret = serde_json::from_value(document).map_err(|error| failed(kube::Error::SerdeError(error)))?;
     let options = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
@@ -174,18 +173,23 @@ mod tests {
     fn the_secret_knows_the_hash_and_not_the_token() {
         let plan = Object::from_document(json!({
             "metadata": {"namespace": "ns", "name": "m-machine-plan", "uid": "u",
-                "labels": {"rke.cattle.io/machine-name": "m", "rke.cattle.io/cluster-name": "c"}},
+                "labels": {"rke.cattle.io/machine-name": "other", "rke.cattle.io/cluster-name": "other"}},
         }))
         .unwrap();
-        let (token, hash, secret) = make(&plan, "m-machine-plan", &mut SeededEntropy::new(1));
+        let (token, hash, secret) = make(&plan, &machine(), &mut SeededEntropy::new(1));
         assert!(token.starts_with(PREFIX) && token.len() == PREFIX.len() + 43, "{token}");
         assert!(!secret.to_string().contains(&token));
         assert_eq!(crate::credential::hashes(&Object::from_document(secret.clone()).unwrap()), [hash]);
         assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "u");
         assert_eq!(secret["metadata"]["labels"]["rke.cattle.io/machine-name"], "m");
-        let (other, _, again) = make(&plan, "m-machine-plan", &mut SeededEntropy::new(2));
+        let (other, _, again) = make(&plan, &machine(), &mut SeededEntropy::new(2));
         assert_ne!(token, other);
         assert_ne!(secret["metadata"]["name"], again["metadata"]["name"]);
+    }
+
+    fn machine() -> Object {
+        let document = json!({"metadata": {"namespace": "ns", "name": "m"}, "spec": {"clusterName": "c"}});
+        Object::from_document(document).unwrap()
     }
 
     fn plan() -> Object {
@@ -215,7 +219,7 @@ mod tests {
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let caches = Caches::new(lagging(asked.clone()), kit::index::entries);
         let entropy = Mutex::new(SeededEntropy::new(1));
-        let issued = issue(&caches, &entropy, &plan(), "m-machine-plan", Duration::from_secs(10)).await;
+        let issued = issue(&caches, &entropy, &plan(), &machine(), Duration::from_secs(10)).await;
         assert_eq!(issued.unwrap(), None);
         let url = "/api/v1/namespaces/ns/secrets";
         assert_eq!(*asked.lock().unwrap(), [format!("POST {url}"), format!("DELETE {url}/token")]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kit::{Cache, Key};
+use kit::{Cache, Key, Object};
 use tokio::sync::Notify;
 
 /// Who waits for which objects. Clones are the same.
@@ -20,11 +20,16 @@ struct Entry {
 impl Waiting {
     /// Tells of every change in a cache from now on.
     pub(crate) fn listen(&self, cache: &Cache) {
+        self.listen_as(cache, Object::key);
+    }
+
+    /// The same for who waits for an object of another name, by what has changed.
+    pub(crate) fn listen_as(&self, cache: &Cache, awaited: fn(&Object) -> Key) {
         let this = self.clone();
         cache.listen("gateway-waiting", || {
             Arc::new(move |change| {
                 let all = this.0.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(entry) = all.get(&change.object().key()) {
+                if let Some(entry) = all.get(&awaited(change.object())) {
                     entry.told.notify_waiters();
                 }
             })

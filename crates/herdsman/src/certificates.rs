@@ -180,12 +180,10 @@ fn sort(plans: &[Secret], tokens: &[Secret], wanted: &str) -> Nodes {
         if !known || plan.metadata.deletion_timestamp.is_some() {
             continue;
         }
-        let machine = plan.labels().get(api::catalogue::labels::MACHINE_NAME).cloned();
-        let name = format!(
-            "{}/{}",
-            plan.namespace().unwrap_or_default(),
-            machine.unwrap_or_else(|| plan.name_any())
-        );
+        // What the Secret says of its machine is its agent's word; its name is not.
+        let secret = plan.name_any();
+        let machine = secret.strip_suffix("-machine-plan").unwrap_or(&secret);
+        let name = format!("{}/{machine}", plan.namespace().unwrap_or_default());
         match plan.annotations().get(TRUSTED).is_some_and(|trusted| trusted == wanted) {
             true => nodes.know.insert(name),
             false => nodes.do_not.insert(name),
@@ -203,9 +201,9 @@ mod tests {
     #[test]
     fn nodes_that_registered_have_to_know() {
         let plan = |uid: &str, trusted: &str| -> Secret {
-            let labels = json!({"rke.cattle.io/machine-name": format!("machine-{uid}")});
-            let metadata =
-                json!({"namespace": "ns", "uid": uid, "labels": labels, "annotations": {TRUSTED: trusted}});
+            let labels = json!({"rke.cattle.io/machine-name": "another"});
+            let name = format!("machine-{uid}-machine-plan");
+            let metadata = json!({"namespace": "ns", "name": name, "uid": uid, "labels": labels, "annotations": {TRUSTED: trusted}});
             serde_json::from_value(json!({"metadata": metadata})).unwrap()
         };
         let token = |uid: &str| -> Secret {

@@ -1,18 +1,25 @@
 //! What objects are found by: the entries that caches file them under, of any kind.
 
 use crate::object::{KindId, Object};
+use api::Kind as _;
 use api::catalogue::{annotations, labels, secrets};
+use api::management::Owner;
+use api::names as object_names;
+use api::rke::v1::RKEBootstrap;
 use serde_json::{Value, json};
 
 /// Where references to providers' objects stand, in all kinds of ours.
 const REFERENCES: [&str; 6] = [
     "/spec/infrastructureRef",
     "/spec/controlPlaneRef",
-    "/spec/bootstrap/configRef",
+    BOOTSTRAP,
     "/spec/template/spec/infrastructureRef",
     "/spec/template/spec/bootstrap/configRef",
     "/spec/remediation/templateRef",
 ];
+
+/// Where a Machine names its bootstrap object.
+const BOOTSTRAP: &str = "/spec/bootstrap/configRef";
 
 /// The kind of CustomResourceDefinitions.
 pub fn definitions() -> KindId {
@@ -70,6 +77,11 @@ pub fn names(name: &str) -> String {
     format!("names {name}")
 }
 
+/// The entry of Machines whose plan Secret is called so.
+pub fn plan(namespace: &str, secret: &str) -> String {
+    format!("plan {namespace}/{secret}")
+}
+
 /// The entry of Secrets in which hosts ask to become machines.
 pub fn requests() -> String {
     "requests".into()
@@ -125,6 +137,9 @@ pub fn entries(object: &Object) -> Vec<String> {
         let group = part("apiGroup")
             .or_else(|| Some(part("apiVersion")?.split_once('/').map_or("", |(group, _)| group).to_owned()));
         if let (Some(group), Some(kind), Some(name)) = (group, part("kind"), part("name")) {
+            if pointer == BOOTSTRAP && group == RKEBootstrap::GROUP && kind == RKEBootstrap::KIND {
+                entries.push(plan(namespace, &object_names::plan_secret(object_names::Bootstrap(&name))));
+            }
             entries.push(reference(namespace, &group, &kind, &name));
             entries.push(reference_kind(&group, &kind));
         }
@@ -133,6 +148,13 @@ pub fn entries(object: &Object) -> Vec<String> {
     if let Some(name) = mark(annotations::OBJECTSET_OWNER_NAME) {
         let from = mark(annotations::OBJECTSET_OWNER_NAMESPACE).unwrap_or_default();
         entries.push(made_from(from, name));
+    }
+    // Whoever believes it asks for the UID, too.
+    if let Some(owner) = Owner::of(|key| object.annotation(key)) {
+        let made = made_from(&owner.namespace, &owner.name);
+        if !entries.contains(&made) {
+            entries.push(made);
+        }
     }
     if document["kind"] == "CustomResourceDefinition" {
         let spec = &document["spec"];
@@ -202,6 +224,20 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_is_found_by_the_plan_that_its_bootstrap_object_has() {
+        let filed = |group: &str, kind: &str| {
+            let reference = json!({"apiGroup": group, "kind": kind, "name": "b"});
+            let spec = json!({"bootstrap": {"configRef": reference}});
+            let machine =
+                json!({"kind": "Machine", "metadata": {"namespace": "n", "name": "m"}, "spec": spec});
+            entries(&Object::from_document(machine).unwrap()).contains(&plan("n", "b-machine-plan"))
+        };
+        assert!(filed("rke.cattle.io", "RKEBootstrap"));
+        assert!(!filed("rke.cattle.io", "KubeadmConfig"));
+        assert!(!filed("evil.io", "RKEBootstrap"));
+    }
+
+    #[test]
     fn health_checks_refer_with_a_version() {
         let template = json!({"apiVersion": "i/v1", "kind": "FooTemplate", "name": "t"});
         let check =
@@ -220,6 +256,13 @@ mod tests {
         let document = json!({"kind": "Namespace", "metadata": {"name": "c-m-x", "annotations": marks}});
         let object = Object::from_document(document).unwrap();
         assert_eq!(entries(&object), [made_from("fleet-default", "prod")]);
+        let both = json!({mark("owner-name"): "prod", mark("owner-namespace"): "fleet-default", "herdsman.io/owner": "fleet-default/prod/u"});
+        for annotations in [both, json!({"herdsman.io/owner": "fleet-default/prod/u"})] {
+            let document =
+                json!({"kind": "Namespace", "metadata": {"name": "c-m-x", "annotations": annotations}});
+            let object = Object::from_document(document).unwrap();
+            assert_eq!(entries(&object), [made_from("fleet-default", "prod")]);
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub mod events;
 pub mod evict;
 pub mod index;
 pub mod lease;
+pub mod lineage;
+pub mod machines;
 pub mod metrics;
 pub mod object;
 pub mod owners;

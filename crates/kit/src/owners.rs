@@ -1,8 +1,11 @@
 //! Owner references: who an object belongs to.
 
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::object::{KindId, Object};
+use crate::cache::Cache;
+use crate::object::{Key, KindId, Object};
 
 /// A reference to an owner.
 pub fn reference(kind: &KindId, owner: &Object, controller: bool) -> OwnerReference {
@@ -53,6 +56,21 @@ pub fn of_kind<'a>(owners: &'a [OwnerReference], kind: &KindId) -> Option<&'a Ow
     owners.iter().find(|owner| group(owner) == kind.group && owner.kind == kind.kind)
 }
 
+/// Whether an object's owner of a kind is this very object, and not one that had its name before.
+pub fn is(object: &Object, kind: &KindId, owner: &Object) -> bool {
+    !owner.uid().is_empty()
+        && object.namespace() == owner.namespace()
+        && of_kind(object.owners(), kind)
+            .is_some_and(|one| one.name == owner.name() && one.uid == owner.uid())
+}
+
+/// The owner of an object, of the kind of a cache: the very object, and not another that has its name now.
+pub fn known(object: &Object, cache: &Cache) -> Option<Arc<Object>> {
+    let owner = of_kind(object.owners(), cache.kind())?;
+    let found = cache.get(&Key::new(object.namespace(), &owner.name))?;
+    is(object, cache.kind(), &found).then_some(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +83,31 @@ mod tests {
             uid: uid.into(),
             ..OwnerReference::default()
         }
+    }
+
+    #[test]
+    fn an_owner_is_known_by_its_uid() {
+        let cluster = |namespace: &str, name: &str, uid: &str| {
+            let metadata = serde_json::json!({"namespace": namespace, "name": name, "uid": uid});
+            Object::from_document(serde_json::json!({"metadata": metadata})).unwrap()
+        };
+        let metadata = serde_json::json!({"namespace": "n", "name": "x", "ownerReferences": [owner("v1beta1", "a", "u")]});
+        let owned = Object::from_document(serde_json::json!({"metadata": metadata})).unwrap();
+        let kind = KindId::new("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters");
+        for (namespace, name, uid, expected) in [
+            ("n", "a", "u", true),
+            ("n", "a", "other", false),
+            ("n", "b", "u", false),
+            ("elsewhere", "a", "u", false),
+        ] {
+            assert_eq!(
+                is(&owned, &kind, &cluster(namespace, name, uid)),
+                expected,
+                "{namespace}/{name}/{uid}"
+            );
+        }
+        let other = KindId::new("other.io", "v1", "Cluster", "clusters");
+        assert!(!is(&owned, &other, &cluster("n", "a", "u")));
     }
 
     #[test]

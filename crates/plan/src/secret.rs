@@ -60,6 +60,24 @@ pub const PROBE_STATUSES: &str = "probe-statuses";
 /// The orchestrator's copy of the plan that was applied last.
 pub const APPLIED_PLAN: &str = "appliedPlan";
 
+/// The keys that agents write: their report.
+pub const AGENT_KEYS: [&str; 11] = [
+    PLAN_STATE,
+    PLAN_REVISION,
+    APPLIED_CHECKSUM,
+    APPLIED_OUTPUT,
+    APPLIED_PERIODIC_OUTPUT,
+    FAILED_CHECKSUM,
+    FAILED_OUTPUT,
+    FAILURE_COUNT,
+    SUCCESS_COUNT,
+    LAST_APPLY_TIME,
+    PROBE_STATUSES,
+];
+/// The annotations that agents write.
+pub const AGENT_NOTES: [&str; 3] =
+    [crate::authority::TRUSTED, crate::binary::RUNNING, crate::binary::REFUSED];
+
 /// Annotation: when the plan was last written.
 pub const LAST_UPDATED_ANNOTATION: &str = "rke.cattle.io/plan-last-updated";
 /// Annotation: when all probes of this plan were first healthy; empty until then.

@@ -14,8 +14,8 @@ use clock::{Clock, SystemClock};
 use plan::probe::{self, ProbeStatus};
 use plan::secret::{self, Data};
 use planner::{
-    Address, CapiCluster, Cluster, ClusterAgent, Decision, Epoch, Machine, MachineName, Memo, Node,
-    Placement, PlanView, Snapshot, State, Tokens, Version, decide_with, render,
+    Address, Bootstrap, CapiCluster, Cluster, ClusterAgent, Decision, Epoch, Machine, MachineName, Memo,
+    Node, Placement, PlanView, Snapshot, State, Tokens, Version, decide_with, render,
 };
 
 /// A plan Secret as it comes from the API.
@@ -78,7 +78,8 @@ fn read(raw: &Raw, index: usize) -> Machine {
             lost: false,
             ..Node::default()
         }),
-        plan: PlanView::read(raw.labels.clone(), raw.annotations.clone(), &raw.data),
+        bootstrap: Bootstrap { labels: raw.labels.clone(), annotations: raw.annotations.clone() },
+        plan: PlanView::read(raw.annotations.clone(), &raw.data),
         ..Machine::default()
     }
 }

@@ -19,9 +19,9 @@ use crate::wait::Wait;
 pub struct Decision {
     /// The Secret with the join tokens has to be made.
     pub make_tokens: bool,
-    /// Labels and annotations of plan Secrets.
+    /// Labels and annotations of RKEBootstraps and plan Secrets.
     pub marks: BTreeMap<MachineName, Marks>,
-    /// Plans to deliver. Marks of the same machine go into the same write.
+    /// Plans to deliver. Marks of the same machine's RKEBootstrap are written before, its handshake in the same write.
     pub writes: BTreeMap<MachineName, PlanWrite>,
     /// Plans to call off: `plan-state` becomes `cancelled`, if the Secret is still as it was seen.
     pub cancels: BTreeSet<MachineName>,
@@ -44,10 +44,12 @@ pub struct Decision {
 /// Labels and annotations to set, or (none) to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Labels.
+    /// Labels of the RKEBootstrap.
     pub labels: BTreeMap<&'static str, Option<String>>,
-    /// Annotations.
+    /// Annotations of the RKEBootstrap.
     pub annotations: BTreeMap<&'static str, Option<String>>,
+    /// Annotations of the plan Secret.
+    pub handshake: BTreeMap<&'static str, Option<String>>,
 }
 
 /// A plan to deliver with [`plan::orchestrator::deliver`].

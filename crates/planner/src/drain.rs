@@ -56,7 +56,7 @@ pub(crate) fn is_needed(cluster: &Cluster, machines: usize, machine: &Machine, d
 
 /// A drain is under way.
 pub(crate) fn is_under_way(machine: &Machine) -> bool {
-    HANDSHAKE.iter().any(|annotation| machine.note(annotation).is_some())
+    HANDSHAKE.iter().any(|annotation| machine.handshake(annotation).is_some())
 }
 
 /// What a machine's drain needs before the desired plan is delivered.
@@ -70,20 +70,20 @@ pub(crate) fn before_change(
         return Drain::NotNeeded;
     }
     let wanted = text(options(cluster, machine), machines);
-    if machine.note(annotations::DRAIN_OPTIONS) != Some(&wanted) {
+    if machine.handshake(annotations::DRAIN_OPTIONS) != Some(&wanted) {
         // A node that is about to take pods again does so first.
-        let uncordoning = machine.note(annotations::UNCORDON).is_some();
+        let uncordoning = machine.handshake(annotations::UNCORDON).is_some();
         return if uncordoning { Drain::Waiting } else { Drain::Ask(wanted) };
     }
-    let uncordoning = machine.note(annotations::UNCORDON).is_some();
-    let done = machine.note(annotations::DRAIN_DONE) == Some(&wanted) && !uncordoning;
+    let uncordoning = machine.handshake(annotations::UNCORDON).is_some();
+    let done = machine.handshake(annotations::DRAIN_DONE) == Some(&wanted) && !uncordoning;
     if done { Drain::Done } else { Drain::Waiting }
 }
 
 /// What to set so that the node takes pods again; none if that is asked for already, or nothing is under way.
 pub(crate) fn uncordon(machine: &Machine) -> Option<String> {
-    let options = machine.note(annotations::DRAIN_OPTIONS)?;
-    (machine.note(annotations::UNCORDON) != Some(options)).then(|| options.to_owned())
+    let options = machine.handshake(annotations::DRAIN_OPTIONS)?;
+    (machine.handshake(annotations::UNCORDON) != Some(options)).then(|| options.to_owned())
 }
 
 /// The options in the one spelling that all sides compare: JSON with sorted keys. The only machine of a cluster is

@@ -31,12 +31,14 @@ pub(crate) struct Joins {
     fresh: bool,
 }
 
-/// The URL at which others join a machine: as computed now, or as written down before.
+/// The URL at which others join a server: as computed now, or as written down before. Nobody joins a worker.
 pub(crate) fn url(runtime: Runtime, machine: &Machine) -> Option<String> {
+    if !machine.roles().is_server() {
+        return None;
+    }
     let known = machine.note(annotations::JOIN_URL).map(str::to_owned);
-    let fixed = machine.plan.annotations.contains_key(annotations::JOIN_URL_AUTOSET_DISABLED);
-    if fixed || !machine.roles().is_server() {
-        return known.filter(|_| fixed);
+    if machine.bootstrap.annotations.contains_key(annotations::JOIN_URL_AUTOSET_DISABLED) {
+        return known;
     }
     let host = if machine.roles().is_only_etcd() && machine.is_marked_init() {
         member_host(machine)
@@ -158,11 +160,44 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use api::catalogue::labels;
+
     use super::*;
 
     #[test]
     fn crc_is_the_usual_one() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn only_servers_are_joined() {
+        let noted = |role: &str, keys: &[&str]| {
+            let mut machine = Machine::default();
+            machine.bootstrap.labels.insert(role.into(), "true".into());
+            let words = keys.iter().map(|key| ((*key).to_owned(), "https://evil:9345".to_owned()));
+            machine.bootstrap.annotations.extend(words);
+            url(Runtime::Rke2, &machine)
+        };
+        let fixed = [annotations::JOIN_URL, annotations::JOIN_URL_AUTOSET_DISABLED];
+        let known = Some("https://evil:9345");
+        for (role, keys, expected) in [
+            (labels::WORKER_ROLE, &fixed[..], None),
+            (labels::WORKER_ROLE, &fixed[..1], None),
+            (labels::ETCD_ROLE, &fixed[..], known),
+            (labels::CONTROL_PLANE_ROLE, &fixed[..1], known),
+        ] {
+            assert_eq!(noted(role, keys).as_deref(), expected, "{role} {keys:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_secret_says_nothing_of_roles_and_urls() {
+        let mut machine = Machine::default();
+        let forged = [annotations::JOIN_URL, annotations::JOIN_URL_AUTOSET_DISABLED, annotations::JOINED_TO];
+        machine.plan.handshake.extend(forged.map(|key| (key.to_owned(), "https://evil:9345".to_owned())));
+        machine.bootstrap.labels.insert(labels::ETCD_ROLE.into(), "true".into());
+        assert_eq!(url(Runtime::Rke2, &machine), None);
+        assert_eq!(machine.joined_to(), None);
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn concurrency(snapshot: &Snapshot, decision: &Decision, found: &mut Findings) {
         let drains = decision
             .marks
             .iter()
-            .filter(|(_, marks)| marks.annotations.contains_key(annotations::DRAIN_OPTIONS));
+            .filter(|(_, marks)| marks.handshake.contains_key(annotations::DRAIN_OPTIONS));
         let drained = drains.filter_map(|(name, _)| Some((name, snapshot.machines.get(name)?.as_ref())));
         let fresh: BTreeSet<_> = disturbing(snapshot, decision)
             .chain(drained)
@@ -238,8 +238,8 @@ fn drained(
     if write.impact != Impact::DrainRestart {
         return;
     }
-    let options = machine.note(annotations::DRAIN_OPTIONS);
-    let done = options.is_some() && machine.note(annotations::DRAIN_DONE) == options;
+    let options = machine.handshake(annotations::DRAIN_OPTIONS);
+    let done = options.is_some() && machine.handshake(annotations::DRAIN_DONE) == options;
     let again = write.why == Why::Retry;
     if !done && !again {
         let machines = snapshot.machines.len();

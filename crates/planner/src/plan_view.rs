@@ -12,10 +12,9 @@ use crate::snapshot::Words;
 /// A plan Secret, read once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanView {
-    /// Its labels.
-    pub labels: Words,
-    /// Its annotations.
-    pub annotations: Words,
+    /// Its annotations: how far a drain is, and when the plan was delivered. Who the machine is stands in
+    /// [`crate::Bootstrap`], never here: the machine's agent may write them.
+    pub handshake: Words,
     /// The plan that was delivered.
     pub delivered: Option<Arc<Document>>,
     /// There are bytes of a plan, readable or not.
@@ -42,15 +41,15 @@ pub struct PlanView {
 
 impl Default for PlanView {
     fn default() -> Self {
-        PlanView::read(Words::new(), Words::new(), &Data::new())
+        PlanView::read(Words::new(), &Data::new())
     }
 }
 
 impl PlanView {
     /// Reads a Secret. Never fails: what cannot be read counts as absent, and is replaced.
-    pub fn read(labels: Words, annotations: Words, data: &Data) -> Self {
+    pub fn read(handshake: Words, data: &Data) -> Self {
         let secret = PlanSecret::read(data);
-        let status = orchestrator::status(&secret, &annotations);
+        let status = orchestrator::status(&secret, &handshake);
         let delivered = secret.plan.get().cloned().map(Arc::new);
         let applied = applied(&secret, delivered.as_ref(), data);
         // An agent has nothing to report where there is nothing to probe.
@@ -69,10 +68,9 @@ impl PlanView {
             waits_for_delivery: secret.state == Some(PlanState::Failed),
             failures: secret.failures(),
             last_apply: secret.last_apply_time.get().copied(),
-            delivered_at: annotations.get(LAST_UPDATED_ANNOTATION).and_then(|time| time.parse().ok()),
+            delivered_at: handshake.get(LAST_UPDATED_ANNOTATION).and_then(|time| time.parse().ok()),
             periodic: periodic.map(|(name, output)| (name, output.stdout)).collect(),
-            labels,
-            annotations,
+            handshake,
             delivered,
         }
     }

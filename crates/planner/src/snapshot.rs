@@ -287,8 +287,20 @@ pub struct Machine {
     pub infra: Infra,
     /// Its node, once it has one.
     pub node: Option<Node>,
+    /// What its RKEBootstrap says: roles, addresses, where it joins.
+    pub bootstrap: Bootstrap,
     /// Its plan Secret.
     pub plan: PlanView,
+}
+
+/// Labels and annotations of a machine's RKEBootstrap. The machine's own agent cannot write them, unlike those of its plan
+/// Secret: what a machine is, and where others join it, is decided by these alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bootstrap {
+    /// Labels, with the back-references that a plan Secret bears.
+    pub labels: Words,
+    /// Annotations.
+    pub annotations: Words,
 }
 
 /// What is wrong with a machine beside its plan.
@@ -409,7 +421,7 @@ impl Roles {
 impl Machine {
     /// What it is for.
     pub fn roles(&self) -> Roles {
-        let has = |label: &str| self.plan.labels.get(label).is_some_and(|value| value == "true");
+        let has = |label: &str| self.bootstrap.labels.get(label).is_some_and(|value| value == "true");
         Roles {
             etcd: has(labels::ETCD_ROLE),
             control_plane: has(labels::CONTROL_PLANE_ROLE),
@@ -419,7 +431,7 @@ impl Machine {
 
     /// It runs Windows.
     pub fn is_windows(&self) -> bool {
-        self.plan.labels.get(labels::OS).is_some_and(|os| os == "windows")
+        self.bootstrap.labels.get(labels::OS).is_some_and(|os| os == "windows")
     }
 
     /// It is going.
@@ -429,20 +441,25 @@ impl Machine {
 
     /// It bears the mark of the node that starts the cluster.
     pub fn is_marked_init(&self) -> bool {
-        self.plan.labels.get(labels::INIT_NODE).is_some_and(|value| value == "true")
+        self.bootstrap.labels.get(labels::INIT_NODE).is_some_and(|value| value == "true")
     }
 
     /// The id that its agent made for itself.
     pub fn agent_id(&self) -> &str {
         self.labels
             .get(labels::MACHINE_ID)
-            .or_else(|| self.plan.labels.get(labels::MACHINE_ID))
+            .or_else(|| self.bootstrap.labels.get(labels::MACHINE_ID))
             .map_or("", String::as_str)
     }
 
-    /// An annotation of its plan Secret; empty counts as none.
+    /// An annotation of its RKEBootstrap; empty counts as none.
     pub fn note(&self, annotation: &str) -> Option<&str> {
-        self.plan.annotations.get(annotation).map(String::as_str).filter(|value| !value.is_empty())
+        self.bootstrap.annotations.get(annotation).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// An annotation of its plan Secret, by which its node is drained and uncordoned; empty counts as none.
+    pub fn handshake(&self, annotation: &str) -> Option<&str> {
+        self.plan.handshake.get(annotation).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// Where it joined, as far as it was written down.

@@ -274,7 +274,7 @@ impl Pass<'_> {
             }
             Drain::Waiting => {
                 let wait = Wait::machine(Code::NodeDraining, name, "draining node");
-                let error = machine.note(annotations::DRAIN_ERROR);
+                let error = machine.handshake(annotations::DRAIN_ERROR);
                 // A tunnel that is away for a moment is nobody's news.
                 let error = error.filter(|error| !error.contains("error trying to reach service"));
                 Some(Standing::Drains(match error {
@@ -429,7 +429,7 @@ impl Pass<'_> {
 
     fn annotate(&mut self, name: &MachineName, annotation: &'static str, value: String) {
         let marks: &mut Marks = self.decision.marks.entry(name.clone()).or_default();
-        marks.annotations.insert(annotation, Some(value));
+        marks.handshake.insert(annotation, Some(value));
     }
 
     fn write(&mut self, entry: &Entry<'_>, rendered: &Arc<Rendered>, why: Why) {

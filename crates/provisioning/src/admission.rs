@@ -7,6 +7,7 @@
 //! Where we do otherwise than Rancher: access to credentials of pools and of snapshots is checked like the cluster's;
 //! versions, roles, references, generations, drain hooks and overlapping operations are checked at all.
 
+mod agent;
 mod agents;
 mod answers;
 mod credentials;
@@ -23,6 +24,7 @@ mod version;
 
 use api::provisioning::v1::{Cluster, RKEConfig};
 
+pub use agent::{agent_change, is_agent_of};
 pub use answers::{Answers, Question, SecretRef, questions};
 pub use drivers::{driver_checksum, machine_secrets, operators_fields};
 pub use findings::{Findings, Refusal, Verdict};
@@ -100,6 +102,7 @@ const CHECKS: &[Check] = &[
     credentials::snapshot_store, // 13
     operations::restore,         // 14
     pod_security::template,      // 15
+    name::management_name,
     version::version,
     pools::references,
     pools::roles,

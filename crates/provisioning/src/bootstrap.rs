@@ -7,6 +7,7 @@
 pub mod cloud_config;
 pub mod hook;
 mod objects;
+pub mod repair;
 pub mod script;
 pub mod token;
 
@@ -19,6 +20,7 @@ use api::rke::v1::{
 };
 use api::{Kind as _, names};
 
+pub use objects::plan_labels;
 pub use script::Server;
 
 use crate::object::Id;
@@ -93,7 +95,7 @@ pub fn decide(facts: &Facts<'_>) -> Result<Outcome, Hold> {
     let (machine, cluster) = ready(facts)?;
     let owner = objects::Owner::of(facts.bootstrap);
     let mut outcome = Outcome {
-        objects: objects::plan(&owner, facts.bootstrap, machine, cluster, facts.server.ca_checksum),
+        objects: objects::plan(&owner, facts.bootstrap, machine, facts.server.ca_checksum),
         status: facts.bootstrap.status.clone().unwrap_or_default(),
         wait: None,
     };

@@ -40,6 +40,8 @@ use crate::{Code, Object, Wait};
 pub struct Facts<'a> {
     /// The cluster.
     pub cluster: &'a Cluster,
+    /// Its id: the name of the management cluster that was made for it. Empty: it has none yet.
+    pub id: &'a str,
     /// The machine configs that its pools refer to, as far as they exist.
     pub configs: &'a BTreeMap<ConfigRef, MachineConfig>,
     /// The cloud credentials that it refers to, spelt as it spells them, as far as they exist.
@@ -110,6 +112,18 @@ pub enum Refusal {
     /// An object of a name that is needed belongs to another cluster.
     #[error(transparent)]
     Taken(difference::Conflict),
+    /// The id that the cluster names is not its own.
+    #[error(
+        "the id {0} is another cluster's, or a namespace that was not made for this one: take the annotation \
+         provisioning.cattle.io/management-cluster-name off and clear status.clusterName; the server then gives the cluster an id of its own"
+    )]
+    IdTaken(String),
+    /// The namespace of the cluster's id was not made for it.
+    #[error(
+        "the namespace {0}, which holds the cluster's registration tokens, was not made for this cluster: if nobody needs it, delete it; \
+         the server makes it again"
+    )]
+    NamespaceTaken(String),
     /// The API does not take an object.
     #[error("the API does not take {object}: {why}")]
     NotTaken {
@@ -137,13 +151,13 @@ impl From<Refusal> for Hold {
 /// # Errors
 /// [`Hold`], and then nothing may be made, changed or deleted.
 pub fn render(facts: &Facts<'_>) -> Result<Graph, Hold> {
-    let (cluster, config) = (facts.cluster, startable(facts.cluster)?);
+    let (cluster, config) = (facts.cluster, startable(facts)?);
     let infrastructure = source::infrastructure(cluster, config)?;
     let mut graph = Graph::default();
     if config.infrastructure_ref.is_none() {
         graph.objects.push(Object::of(&cluster::infrastructure(cluster)));
     }
-    graph.objects.push(Object::of(&cluster::control_plane(cluster, config, facts.encoded_spec)));
+    graph.objects.push(Object::of(&cluster::control_plane(facts, config)));
     graph.objects.push(Object::of(&cluster::capi_cluster(cluster, config, &infrastructure)));
     let ours = infrastructure.api_group == api::rke::v1::RKECluster::GROUP;
     if ours && !config.machine_pools.is_empty() {
@@ -161,13 +175,14 @@ pub fn render(facts: &Facts<'_>) -> Result<Graph, Hold> {
 }
 
 /// The cluster's nodes and their configuration, once everything is there that a graph needs.
-fn startable(cluster: &Cluster) -> Result<&RKEConfig, Hold> {
+fn startable<'a>(facts: &Facts<'a>) -> Result<&'a RKEConfig, Hold> {
+    let cluster = facts.cluster;
     let Some(config) = &cluster.spec.rke_config else { return Err(Hold::Nothing) };
     if cluster.metadata.deletion_timestamp.is_some() {
         return Err(Hold::Nothing);
     }
     let id = identity(cluster);
-    if cluster.status.as_ref().is_none_or(|status| status.cluster_name.is_empty()) {
+    if facts.id.is_empty() {
         return Err(Wait::new(
             Code::WaitingForManagementCluster,
             id.to_string(),

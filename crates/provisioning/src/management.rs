@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::catalogue::{annotations, labels};
+use api::management::Owner;
 use api::management::v3::{
     Cluster as ManagementCluster, ClusterRegistrationToken, ClusterRegistrationTokenSpec, ClusterSecrets,
     ClusterSpec,
@@ -15,14 +16,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::Object;
 use crate::graph::applied::is_mark;
 
+mod identity;
+
+pub use identity::{Claims, Found, Identity, identify, owns_namespace};
+
 /// The registration tokens that every management cluster has: for hosts, for its tunnel.
 pub const TOKENS: [&str; 2] = [names::DEFAULT_REGISTRATION_TOKEN, names::SYSTEM_REGISTRATION_TOKEN];
 
 /// The set of these objects.
-pub const SET: &str = "cluster-create";
+pub use api::management::SET;
 
 /// Variable that moves the node agent's directory.
 pub const AGENT_VAR_DIR: &str = "CATTLE_AGENT_VAR_DIR";
+
+/// What annotations of the server's own begin with.
+const OURS: &str = "herdsman.io/";
 
 /// `kubectl apply`'s own note. It speaks of another object.
 const KUBECTL_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -38,19 +46,14 @@ pub struct Images<'a> {
     pub registry: &'a str,
 }
 
-/// Name of the management cluster: the one it has, the one that an annotation asks for, else `fresh`.
-pub fn name(cluster: &Cluster, fresh: &str) -> String {
-    let has = cluster.status.as_ref().map(|status| status.cluster_name.as_str());
-    let asked = annotation(cluster, annotations::MANAGEMENT_CLUSTER_NAME);
-    [has, asked].into_iter().flatten().find(|name| !name.is_empty()).unwrap_or(fresh).to_owned()
-}
-
 /// The management cluster, the namespace of its name, and the tokens with which hosts and the cluster's tunnel introduce
-/// themselves: neither can do what the other does.
+/// themselves: neither can do what the other does. The first two say whom they were made for.
 pub fn objects(cluster: &Cluster, name: &str, images: Images<'_>) -> Vec<Object> {
+    let owner = BTreeMap::from([(annotations::HERDSMAN_OWNER.to_owned(), owner(cluster).to_string())]);
     let namespace = Namespace {
         metadata: ObjectMeta {
             name: Some(name.into()),
+            annotations: Some(owner),
             labels: Some(BTreeMap::from([(labels::MANAGEMENT_CLUSTER_NAME.to_owned(), name.to_owned())])),
             ..Default::default()
         },
@@ -66,15 +69,29 @@ pub fn objects(cluster: &Cluster, name: &str, images: Images<'_>) -> Vec<Object>
     made
 }
 
+/// The provisioning cluster as the owner of its management cluster.
+pub fn owner(cluster: &Cluster) -> Owner {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let metadata = &cluster.metadata;
+    Owner { namespace: text(&metadata.namespace), name: text(&metadata.name), uid: text(&metadata.uid) }
+}
+
+/// Whether an annotation of a provisioning cluster, which its user writes, is copied to the management cluster. What the server notes
+/// there is the server's alone.
+fn is_copied(key: &str) -> bool {
+    !is_mark(key)
+        && !key.starts_with(OURS)
+        && ![KUBECTL_APPLIED, annotations::MANAGEMENT_CLUSTER_NAME].contains(&key)
+}
+
 fn management_cluster(cluster: &Cluster, name: &str, images: Images<'_>) -> ManagementCluster {
-    let administrated = cluster.spec.rke_config.is_some().to_string();
-    let mut marks = BTreeMap::from([(annotations::ADMINISTRATED.to_owned(), administrated)]);
-    let copied = cluster.metadata.annotations.iter().flatten();
-    marks.extend(
-        copied
-            .filter(|(key, _)| !is_mark(key) && key.as_str() != KUBECTL_APPLIED)
-            .map(|(key, value)| (key.clone(), value.clone())),
-    );
+    let copied = cluster.metadata.annotations.iter().flatten().filter(|(key, _)| is_copied(key));
+    let mut marks: BTreeMap<String, String> =
+        copied.map(|(key, value)| (key.clone(), value.clone())).collect();
+    marks.insert(annotations::HERDSMAN_OWNER.into(), owner(cluster).to_string());
+    // A user may say otherwise, as with Rancher.
+    let administrated = || cluster.spec.rke_config.is_some().to_string();
+    marks.entry(annotations::ADMINISTRATED.to_owned()).or_insert_with(administrated);
     ManagementCluster {
         metadata: ObjectMeta {
             name: Some(name.into()),
@@ -176,20 +193,6 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_kept_then_asked_for_then_fresh() {
-        let mut one = cluster();
-        assert_eq!(name(&one, "c-m-fresh"), "c-m-fresh");
-        one.metadata.annotations =
-            Some(BTreeMap::from([(annotations::MANAGEMENT_CLUSTER_NAME.into(), "c-m-asked".into())]));
-        assert_eq!(name(&one, "c-m-fresh"), "c-m-asked");
-        one.status = Some(api::provisioning::v1::ClusterStatus {
-            cluster_name: "c-m-has".into(),
-            ..Default::default()
-        });
-        assert_eq!(name(&one, "c-m-fresh"), "c-m-has");
-    }
-
-    #[test]
     fn images_come_from_the_clusters_registry() {
         let images = Images { agent: "rancher/agent:v1", auth: "", registry: "global.example.com" };
         let image = |cluster: &Cluster| spec(cluster, images).desired_agent_image;
@@ -213,12 +216,25 @@ mod tests {
     #[test]
     fn annotations_are_copied_but_for_bookkeeping() {
         let mut one = cluster();
-        let given = [("a", "1"), (KUBECTL_APPLIED, "{}"), ("objectset.rio.cattle.io/id", "x")];
+        one.metadata.uid = Some("u1".into());
+        let given = [
+            ("a", "1"),
+            (KUBECTL_APPLIED, "{}"),
+            ("objectset.rio.cattle.io/id", "x"),
+            (annotations::HERDSMAN_OWNER, "team-a/prod/u0"),
+            (annotations::MANAGEMENT_CLUSTER_NAME, "c-m-other"),
+            ("herdsman.io/paused-by-move", "true"),
+        ];
         one.metadata.annotations = Some(given.map(|(key, value)| (key.into(), value.into())).into());
         let made = objects(&one, "c-m-x", Images::default());
         assert_eq!(made[0].annotation("a"), Some("1"));
         assert_eq!(made[0].annotation(KUBECTL_APPLIED), None);
         assert_eq!(made[0].annotation("objectset.rio.cattle.io/id"), None);
+        assert_eq!(made[0].annotation(annotations::MANAGEMENT_CLUSTER_NAME), None);
+        assert_eq!(made[0].annotation("herdsman.io/paused-by-move"), None);
+        for object in &made[..2] {
+            assert_eq!(object.annotation(annotations::HERDSMAN_OWNER), Some("fleet-default/prod/u1"));
+        }
         assert_eq!(made[0].annotation(annotations::ADMINISTRATED), Some("false"));
         assert_eq!(made[2].id().to_string(), "ClusterRegistrationToken c-m-x/default-token");
         assert_eq!(made[3].id().to_string(), "ClusterRegistrationToken c-m-x/system");

@@ -18,7 +18,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta, PostParams};
 use plan::orchestrator::{self, Terms};
-use planner::{Cluster, Epoch, Machine, Placement, PlanView, Tokens, Version, render};
+use planner::{Bootstrap, Cluster, Epoch, Machine, Placement, Tokens, Version, render};
 use sim::{CreateOptions, Delays, Registration, Settings, Stores, World};
 
 use management::{Management, NAMESPACE, URL};
@@ -114,8 +114,9 @@ async fn deliver(
     };
     let tokens = Tokens { server: format!("server-{cluster}"), agent: format!("agent-{cluster}") };
     let of = Cluster { name: format!("c{cluster}"), spec, tokens: Some(tokens), ..Cluster::default() };
-    let plan = PlanView::read(words.clone(), BTreeMap::new(), &BTreeMap::new());
-    let machine = Machine { id: format!("uid-{name}"), labels: words.clone(), plan, ..Machine::default() };
+    let bootstrap = Bootstrap { labels: words.clone(), ..Bootstrap::default() };
+    let machine =
+        Machine { id: format!("uid-{name}"), labels: words.clone(), bootstrap, ..Machine::default() };
     let url = server.as_ref().map(|address| format!("https://{address}:6443"));
     let placement = Placement { init: server.is_none(), server: url, fresh: server.is_none() };
     let version: Version = VERSION.parse().unwrap();

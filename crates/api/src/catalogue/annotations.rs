@@ -79,8 +79,13 @@ words! {
         "pre-terminate.delete.hook.machine.cluster.x-k8s.io/rke-bootstrap-cleanup";
     /// Ours, on a Machine: the id that its rendered plan bears; written once.
     HERDSMAN_MACHINE_UID = "herdsman.io/machine-uid";
+    /// Ours, on a management cluster and on its namespace: the provisioning cluster that they were made for, as `namespace/name/uid`.
+    HERDSMAN_OWNER = "herdsman.io/owner";
     /// Ours, on a control plane: the number of the epoch in which plans are rendered.
     HERDSMAN_RENDERING_EPOCH = "herdsman.io/rendering-epoch";
+    /// Ours, on a control plane: init node, join URLs and where machines joined are kept on its RKEBootstraps, and no longer taken
+    /// from plan Secrets.
+    HERDSMAN_MARKS = "herdsman.io/marks";
     /// Ours, `true` on a control plane: the newest epoch is adopted although nothing else changes.
     HERDSMAN_ADOPT_EPOCH = "herdsman.io/adopt-newest-epoch";
     /// Ours, `true` on a provisioning cluster that is being deleted: its servers and etcd members are given up.
@@ -244,9 +249,9 @@ words! {
 /// The value of [`PRE_TERMINATE_BOOTSTRAP_CLEANUP`]: who removes it.
 pub const PRE_TERMINATE_BOOTSTRAP_CLEANUP_OWNER: &str = "rke-bootstrap-controller";
 
-/// Labels and annotations with these prefixes are the ones that the planner writes to plan Secrets.
-pub const PLAN_SECRET_PREFIXES: [&str; 3] =
-    ["rke.cattle.io/", "cluster.x-k8s.io/", "machine.cluster.x-k8s.io/"];
+/// Labels of plan Secrets with these prefixes are a copy of what the RKEBootstrap says, and nobody else's.
+pub const PLAN_SECRET_PREFIXES: [&str; 4] =
+    ["rke.cattle.io/", "plan.cattle.io/", "cluster.x-k8s.io/", "machine.cluster.x-k8s.io/"];
 
 /// Node taint that Cluster API removes once it has marked the node; effect `NoSchedule`.
 pub const TAINT_UNINITIALIZED: &str = "node.cluster.x-k8s.io/uninitialized";

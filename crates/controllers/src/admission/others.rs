@@ -1,14 +1,16 @@
 //! Everything else that is checked at the door.
 
 use ::provisioning::Object;
-use ::provisioning::admission::{Operation, creator_of, driver_checksum, driver_in_use, plan_secret};
+use ::provisioning::admission::{
+    Operation, agent_change, creator_of, driver_checksum, driver_in_use, is_agent_of, plan_secret,
+};
 use api::catalogue::annotations;
 use api::catalogue::secrets::{keys, types};
 use api::machine::{self, Driver};
 use kube::Api;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
-use kubeapi::FieldError;
+use kubeapi::{FieldError, Path};
 use serde_json::{Value, json};
 
 use super::{Answer, Door, Write, refused, unknown};
@@ -43,8 +45,11 @@ pub(super) fn is_credential(secret: &Value) -> bool {
     secret["type"] == types::CLOUD_CREDENTIAL
 }
 
-/// Plans have to be plans, credentials keep their maker.
+/// Plans have to be plans, credentials keep their maker, and agents change their own report.
 pub(super) fn secret(write: Write<'_>, secret: &Value) -> Answer {
+    if is_agent_of(&write.asker.name, write.namespace, write.name) {
+        return report(write, secret);
+    }
     if is_credential(secret) {
         return creator(write, secret);
     }
@@ -58,6 +63,22 @@ pub(super) fn secret(write: Write<'_>, secret: &Value) -> Answer {
     match plan_secret(plan.as_ref().map(|plan| plan.0.as_slice())) {
         Ok(()) => Ok(Vec::new()),
         Err(error) => Err(refused(&write, 422, &[error])),
+    }
+}
+
+/// A write by the account of the plan Secret's own agent.
+fn report(write: Write<'_>, secret: &Value) -> Answer {
+    let old = write.old.filter(|_| write.operation == Operation::Update);
+    let errors = match old.map(|old| Object::from_document(old.clone())) {
+        Some(old) => agent_change(&old, &Object::from_document(secret.clone())),
+        None => vec![FieldError::forbidden(
+            &Path::new("metadata").child("name"),
+            "a node's agent makes no plan Secret",
+        )],
+    };
+    match errors.is_empty() {
+        true => Ok(Vec::new()),
+        false => Err(refused(&write, 403, &errors)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is done for one machine.
 
 use ::provisioning::Object as Document;
-use ::provisioning::bootstrap::{self, hook};
+use ::provisioning::bootstrap::{self, hook, repair};
 use ::provisioning::graph::applied::Owner;
 use ::provisioning::object::controller_reference;
 use api::catalogue::secrets::types;
@@ -84,6 +84,26 @@ pub(super) async fn objects(
         context.objects.apply(turn, &change).await?;
     }
     Ok(())
+}
+
+/// Takes off the plan Secret what its agent, or anybody else, says of the machine and the bootstrap object does not.
+pub(super) async fn repair(
+    context: &Context,
+    turn: &Turn,
+    seen: &Seen,
+    wanted: &[Document],
+) -> Result<(), Error> {
+    let name = names::plan_secret(names::Bootstrap(seen.object.name()));
+    let wanted = wanted.iter().find(|one| one.kind() == "Secret" && one.name() == name);
+    let found = context.secrets.get(&Key::new(seen.object.namespace(), &name));
+    let (Some(wanted), Some(found), true) = (wanted, found, seen.shows_bootstrap) else { return Ok(()) };
+    let meta = found.meta();
+    let Some(mut patch) = repair::repair(wanted, meta.labels.as_ref(), meta.annotations.as_ref()) else {
+        return Ok(());
+    };
+    tracing::warn!(secret = %found.key(), %patch, "a plan Secret says what its RKEBootstrap does not");
+    patch["metadata"]["resourceVersion"] = json!(meta.resource_version);
+    Ok(context.objects.writer().patch(turn, &context.secrets, &found.key(), patch).await?)
 }
 
 /// Has the API server issue a token for the bootstrap account. Newer servers do so only for a Secret that asks for it.

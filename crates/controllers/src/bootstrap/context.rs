@@ -9,7 +9,7 @@ use api::catalogue::{annotations, labels, settings};
 use api::rke::v1::{RKEBootstrap, RKEControlPlane};
 use jiff::Timestamp;
 use kit::events::Events;
-use kit::{Cache, Change, Key, Object, Pace, Queue, index};
+use kit::{Cache, Change, Key, Object, Pace, Queue, index, machines};
 
 use crate::objects::{Objects, listen};
 use crate::settings::Settings;
@@ -156,7 +156,10 @@ pub(super) fn connect(context: &Arc<Context>) {
         }
     });
     on(&context.control_planes, |context, change| {
-        let says = |object: &Arc<Object>| object.document()["spec"].clone();
+        let says = |object: &Arc<Object>| {
+            let marks = object.annotation(annotations::HERDSMAN_MARKS).map(str::to_owned);
+            (object.document()["spec"].clone(), marks)
+        };
         if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
             all_of(context, change.object());
         }
@@ -177,6 +180,12 @@ pub(super) fn connect(context: &Arc<Context>) {
         };
         if change.before.as_ref().map(ours) != change.after.as_ref().map(ours) {
             owned_changed(context, change);
+            // Its agent may have taken the owner off a plan Secret.
+            let object = change.object();
+            for machine in context.machines.filed(&index::plan(object.namespace(), object.name())) {
+                let name = machines::bootstrap_name(&machine).map(|name| Key::new(object.namespace(), name));
+                name.into_iter().for_each(|bootstrap| context.queue.add(bootstrap));
+            }
         }
     });
     on(context.settings.cache(), |context, _| {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use ::provisioning::bootstrap::{Facts, Server, token};
 use api::Kind as _;
 use api::capi::v1beta2::{Cluster, Machine};
+use api::catalogue::annotations;
 use api::catalogue::secrets::keys;
 use api::names;
 use api::rke::v1::{RKEBootstrap, RKEControlPlane};
 use k8s_openapi::api::core::v1::Secret;
-use kit::{Key, KindId, Object, owners};
+use kit::{Key, Object, owners};
 
 use super::context::Context;
 use crate::error::Error;
@@ -21,6 +22,8 @@ pub(super) struct Seen {
     pub(super) machine: Option<Arc<Machine>>,
     cluster: Option<Arc<Cluster>>,
     control_plane: Option<Arc<RKEControlPlane>>,
+    /// The control plane keeps its marks on RKEBootstraps: plan Secrets say nothing of their own.
+    pub(super) shows_bootstrap: bool,
     /// What the server introduces itself with.
     introduction: Option<String>,
     /// The bootstrap account, which a token can be made for once it is there.
@@ -50,8 +53,7 @@ pub(super) fn token_secret(account: &str) -> String {
 pub(super) fn bootstrap(context: &Context, object: Arc<Object>) -> Result<Seen, Error> {
     let bootstrap: Arc<RKEBootstrap> = object.view()?;
     let namespace = object.namespace();
-    let owner = owners::of_kind(object.owners(), &KindId::of::<Machine>());
-    let machine = owner.and_then(|owner| context.machines.get(&Key::new(namespace, &owner.name)));
+    let machine = owners::known(&object, &context.machines);
     let machine: Option<Arc<Machine>> = machine.map(|one| one.view()).transpose()?;
     let cluster = machine.as_ref().map(|machine| Key::new(namespace, &machine.spec.cluster_name));
     let cluster = cluster.and_then(|key| context.clusters.get(&key));
@@ -61,10 +63,13 @@ pub(super) fn bootstrap(context: &Context, object: Arc<Object>) -> Result<Seen, 
     let plane = plane.and_then(|one| context.control_planes.get(&Key::new(namespace, &one.name)));
     let account = names::bootstrap_secret(names::Bootstrap(object.name()));
     let token = context.secrets.get(&Key::new(namespace, &token_secret(&account)));
+    let shows_bootstrap =
+        plane.as_ref().is_some_and(|one| one.annotation(annotations::HERDSMAN_MARKS).is_some());
     Ok(Seen {
         machine,
         cluster,
         control_plane: plane.map(|one| one.view()).transpose()?,
+        shows_bootstrap,
         introduction: token.as_ref().map(|token| introduction(token)).transpose()?.flatten(),
         account: context.accounts.get(&Key::new(namespace, &account)),
         token,

@@ -47,7 +47,7 @@ pub(crate) async fn all(
     // One machine whose Secret cannot be written does not hold up the others.
     let mut outcome = Ok(());
     for (name, machine) in &seen.machines {
-        outcome = outcome.and(plan_secret(context, turn, name, machine, decision).await);
+        outcome = outcome.and(one(context, turn, name, machine, decision).await);
     }
     for one in &decision.releases {
         outcome = outcome.and(release(context, turn, seen, one).await);
@@ -105,6 +105,39 @@ async fn make_tokens(context: &Arc<Context>, turn: &Turn, seen: &Seen) -> Result
     }
 }
 
+/// What a decision says of one machine. Where it joins is written before the plan that has it join there: if this ends in between, the
+/// next plan is the same.
+async fn one(
+    context: &Arc<Context>,
+    turn: &Turn,
+    name: &MachineName,
+    machine: &SeenMachine,
+    decision: &Decision,
+) -> Result<(), Error> {
+    let marks = decision.marks.get(name).and_then(bootstrap_patch);
+    if let Some((bootstrap, patch)) = machine.bootstrap.as_ref().zip(marks)
+        && !context.patch_seen(turn, &context.bootstraps, bootstrap, patch).await?
+    {
+        return Ok(());
+    }
+    plan_secret(context, turn, name, machine, decision).await
+}
+
+/// The merge patch of an RKEBootstrap. None if there is nothing to write.
+fn bootstrap_patch(marks: &Marks) -> Option<Value> {
+    let parts = [("labels", &marks.labels), ("annotations", &marks.annotations)];
+    let parts = parts.into_iter().filter(|(_, words)| !words.is_empty());
+    let metadata: Map<String, Value> =
+        parts.map(|(part, words)| (part.to_owned(), nullable(words).into())).collect();
+    (!metadata.is_empty()).then(|| json!({"metadata": metadata}))
+}
+
+/// Labels or annotations as a merge patch sets and removes them.
+fn nullable(words: &BTreeMap<&'static str, Option<String>>) -> Map<String, Value> {
+    let value = |value: &Option<String>| value.clone().map_or(Value::Null, Value::from);
+    words.iter().map(|(key, one)| ((*key).to_owned(), value(one))).collect()
+}
+
 /// Everything of a decision that goes into one plan Secret, in one write.
 async fn plan_secret(
     context: &Arc<Context>,
@@ -130,7 +163,7 @@ async fn plan_secret(
     Ok(())
 }
 
-/// The merge patch of a plan Secret: only our keys, labels and annotations. None if there is nothing to write.
+/// The merge patch of a plan Secret: only our keys and annotations. None if there is nothing to write.
 fn patch(
     data: &plan::secret::Data,
     marks: Option<&Marks>,
@@ -138,7 +171,7 @@ fn patch(
     cancel: bool,
     now: Timestamp,
 ) -> Result<Option<Value>, orchestrator::Error> {
-    let (mut keys, mut labels, mut notes) = (Map::new(), Map::new(), Map::new());
+    let (mut keys, mut notes) = (Map::new(), Map::new());
     if let Some(write) = write {
         let update = orchestrator::deliver(data, &write.plan, write.terms, now)?;
         for (key, value) in update.data {
@@ -149,23 +182,13 @@ fn patch(
     if cancel {
         keys.insert(PLAN_STATE.into(), STANDARD.encode(PlanState::Cancelled.as_str()).into());
     }
-    let words = |words: &BTreeMap<&'static str, Option<String>>| -> Map<String, Value> {
-        words
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone().map_or(Value::Null, Value::from)))
-            .collect()
-    };
-    if let Some(marks) = marks {
-        labels.extend(words(&marks.labels));
-        notes.extend(words(&marks.annotations));
-    }
-    if keys.is_empty() && labels.is_empty() && notes.is_empty() {
+    notes.extend(marks.map(|marks| nullable(&marks.handshake)).unwrap_or_default());
+    if keys.is_empty() && notes.is_empty() {
         return Ok(None);
     }
     let mut patch = json!({"metadata": {}});
-    let parts = [("labels", labels), ("annotations", notes)];
-    for (part, words) in parts.into_iter().filter(|(_, words)| !words.is_empty()) {
-        patch["metadata"][part] = words.into();
+    if !notes.is_empty() {
+        patch["metadata"]["annotations"] = notes.into();
     }
     if !keys.is_empty() {
         patch["data"] = keys.into();
@@ -248,20 +271,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_carries_only_our_keys_and_all_marks() {
+    fn a_write_carries_only_our_keys_and_the_handshake() {
         let plan = Arc::new(Document::parse(b"{}".to_vec()).unwrap());
         let write = PlanWrite { plan, terms: Terms::default(), why: Why::Initial, impact: Impact::None };
         let marks = Marks {
             labels: BTreeMap::from([("l", None)]),
             annotations: BTreeMap::from([("a", Some("x".to_owned()))]),
+            handshake: BTreeMap::from([("h", Some("y".to_owned())), ("off", None)]),
         };
         let data = BTreeMap::from([
             ("probe-statuses".to_owned(), b"{}".to_vec()),
             ("theirs".to_owned(), Vec::new()),
         ]);
         let made = patch(&data, Some(&marks), Some(&write), false, Timestamp::UNIX_EPOCH).unwrap().unwrap();
-        assert_eq!(made["metadata"]["labels"], json!({"l": null}));
-        assert_eq!(made["metadata"]["annotations"]["a"], "x");
+        assert_eq!(made["metadata"].get("labels"), None, "marks are not the Secret's");
+        assert_eq!(made["metadata"]["annotations"].get("a"), None);
+        assert_eq!(made["metadata"]["annotations"]["h"], "y");
+        assert_eq!(made["metadata"]["annotations"]["off"], Value::Null);
+        let marked = json!({"metadata": {"labels": {"l": null}, "annotations": {"a": "x"}}});
+        assert_eq!(bootstrap_patch(&marks), Some(marked));
+        assert_eq!(bootstrap_patch(&Marks { handshake: marks.handshake.clone(), ..Marks::default() }), None);
         assert_eq!(made["data"]["plan"], STANDARD.encode("{}"));
         assert_eq!(made["data"]["plan-state"], STANDARD.encode("pending"));
         assert_eq!(made["data"]["probe-statuses"], Value::Null);

@@ -9,6 +9,7 @@ use clock::{Clock, Entropy};
 use jiff::{SignedDuration, Timestamp};
 use kit::access::SharedAccess;
 use kit::events::Events;
+use kit::machines::{self, Planned};
 use kit::object::Unreadable;
 use kit::write::{self, Writer};
 use kit::{Cache, Key, KindId, Object, Queue, Turn, index};
@@ -256,10 +257,9 @@ impl Context {
         self.control_planes.filed(&entry).iter().map(|object| object.key()).collect()
     }
 
-    /// The Machine of a plan Secret.
-    pub(crate) fn machine_of(&self, secret: &Object) -> Option<Arc<Object>> {
-        let name = secret.label(api::catalogue::labels::MACHINE_NAME)?;
-        self.machines.get(&Key::new(secret.namespace(), name))
+    /// The Machine that a plan Secret is for.
+    pub(crate) fn planned(&self, secret: &Key) -> Option<Planned> {
+        machines::of_plan(&self.machines, &self.bootstraps, secret)
     }
 
     /// Has the kinds of a cluster's infrastructure machines watched, and waits until they are known.

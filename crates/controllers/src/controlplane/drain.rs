@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::catalogue::annotations;
+use api::catalogue::secrets::types;
 use api::rke::v1::{DrainHook, DrainOptions};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -130,7 +131,9 @@ impl Controller for Drains {
 
     async fn reconcile(&self, key: &Key, turn: &Turn) -> Result<Ended, Error> {
         let context = &self.context;
-        let Some(secret) = context.secrets.get(key) else { return Ok(self.gone(key)) };
+        let found = context.secrets.get(key);
+        let is_plan = |secret: &Arc<Object>| secret.document()["type"] == types::MACHINE_PLAN;
+        let Some(secret) = found.filter(is_plan) else { return Ok(self.gone(key)) };
         let step = step(&secret.meta().annotations.clone().unwrap_or_default());
         if step == Step::Nothing {
             return Ok(self.gone(key));
@@ -188,12 +191,10 @@ impl Drains {
 
     /// The node of a plan Secret's machine; none if there is no such node any more.
     async fn node(&self, secret: &Object) -> Result<(Connection, Option<Node>), String> {
-        let machine = self.context.machine_of(secret).ok_or("its Machine is not there")?;
-        let document = machine.document();
-        let cluster = document["spec"]["clusterName"].as_str().unwrap_or_default();
-        let connection = self.context.access.connection(&Key::new(secret.namespace(), cluster));
+        let planned = self.context.planned(&secret.key()).ok_or("its Machine is not there")?;
+        let connection = self.context.access.connection(&Key::new(secret.namespace(), planned.cluster()));
         let connection = connection.map_err(|error| error.to_string())?;
-        let Some(name) = document["status"]["nodeRef"]["name"].as_str() else {
+        let Some(name) = planned.machine.document()["status"]["nodeRef"]["name"].as_str() else {
             return Ok((connection, None));
         };
         let nodes: Api<Node> = Api::all(connection.client.clone());

@@ -9,15 +9,17 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::rke::v1::{RKEBootstrap, RKEControlPlane};
-use api::{Kind as _, names};
+use api::catalogue::secrets;
+use api::names;
+use api::rke::v1::RKEControlPlane;
 use jiff::Timestamp;
 use kit::object::Unreadable;
-use kit::{Key, KindId, Object, index};
+use kit::{Key, KindId, Object, index, machines};
 use planner::{MachineName, Snapshot};
 
 use super::Settings;
 use super::known::{Known, Sighting, infrastructure_kind, kinds};
+use super::legacy;
 use crate::ServerInfo;
 
 pub(crate) use machine::identity as machine_identity;
@@ -70,6 +72,8 @@ pub struct Seen {
 pub struct SeenMachine {
     /// The Machine.
     pub object: Arc<Object>,
+    /// The RKEBootstrap that it refers to and owns.
+    pub bootstrap: Option<Arc<Object>>,
     /// Its plan Secret.
     pub secret: Option<Arc<Object>>,
     /// Its infrastructure machine.
@@ -110,18 +114,19 @@ pub fn gather(ground: &Ground<'_>, control_plane: &Arc<Object>, kept: &mut Kept)
         None => Arc::new(rendered_from),
     };
     kept.cluster = Some(rendered_from.clone());
+    let moved = legacy::is_moved(control_plane);
     let (mut machines, mut planned) = (BTreeMap::new(), BTreeMap::new());
     let entry = index::cluster(&cluster_key.namespace, &cluster_key.name);
     for object in ground.known.filed(&kinds::machines(), &entry) {
-        let Some(parts) = parts(ground, &cluster_key, &object, &mut watched) else { continue };
+        let Some(parts) = parts(ground, &cluster_key, &object, moved, &mut watched) else { continue };
         let name = MachineName::from(object.name());
         match machine::read(&parts, kept.machines.remove(&name)) {
             Ok(read) => {
                 planned.insert(name.clone(), read.machine.clone());
                 let plan_failed = read.plan_failed;
                 kept.machines.insert(name.clone(), read);
-                let Parts { secret, infra, .. } = parts;
-                machines.insert(name, SeenMachine { object, secret, infra, plan_failed });
+                let Parts { bootstrap, secret, infra, .. } = parts;
+                machines.insert(name, SeenMachine { object, bootstrap, secret, infra, plan_failed });
             }
             Err(error) => tracing::warn!(%error, "a Machine is left out"),
         }
@@ -135,8 +140,12 @@ pub fn gather(ground: &Ground<'_>, control_plane: &Arc<Object>, kept: &mut Kept)
 /// What belongs to a Machine.
 pub(crate) struct Parts {
     pub(crate) machine: Arc<Object>,
+    /// The RKEBootstrap that the Machine owns.
     pub(crate) bootstrap: Option<Arc<Object>>,
+    /// The plan Secret of that RKEBootstrap.
     pub(crate) secret: Option<Arc<Object>>,
+    /// Marks are on RKEBootstraps, and not taken from Secrets.
+    pub(crate) moved: bool,
     pub(crate) infra: Option<(KindId, Arc<Object>)>,
     pub(crate) driver_state: Option<Arc<Object>>,
     pub(crate) node: Sighting,
@@ -147,16 +156,16 @@ fn parts(
     ground: &Ground<'_>,
     cluster: &Key,
     machine: &Arc<Object>,
+    moved: bool,
     watched: &mut BTreeSet<(&'static str, Key)>,
 ) -> Option<Parts> {
     let namespace = machine.namespace();
     let document = machine.document();
     let text = |pointer: &str| document.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
-    if text("/spec/bootstrap/configRef/kind") != RKEBootstrap::KIND {
-        return None;
-    }
-    let bootstrap = text("/spec/bootstrap/configRef/name");
-    let secret = Key::new(namespace, &names::plan_secret(names::Bootstrap(bootstrap)));
+    let secret = names::plan_secret(names::Bootstrap(machines::bootstrap_name(machine)?));
+    let bootstrap = machines::bootstrap_of(machine, |key| ground.known.get(&kinds::bootstraps(), key));
+    let secret = ground.known.get(&kinds::secrets(), &Key::new(namespace, &secret));
+    let is_plan = |secret: &Arc<Object>| secret.document()["type"] == secrets::types::MACHINE_PLAN;
     let (group, kind) = (text("/spec/infrastructureRef/apiGroup"), text("/spec/infrastructureRef/kind"));
     let name = text("/spec/infrastructureRef/name");
     let infra = infrastructure_kind(ground.known, group, kind).and_then(|kind| {
@@ -174,8 +183,9 @@ fn parts(
     };
     Some(Parts {
         machine: machine.clone(),
-        bootstrap: ground.known.get(&kinds::bootstraps(), &Key::new(namespace, bootstrap)),
-        secret: ground.known.get(&kinds::secrets(), &secret),
+        secret: secret.filter(|secret| bootstrap.is_some() && is_plan(secret)),
+        bootstrap,
+        moved,
         infra,
         driver_state: driver_state.flatten(),
         node,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api::GenericCondition;
 use k8s_openapi::api::core::v1::Node;
 use kit::runner::Controller;
-use kit::{Ended, Key, Object, Turn};
+use kit::{Ended, Key, Object, Turn, machines};
 use provisioning::machine::{Joined, joined};
 use serde_json::json;
 
@@ -49,7 +49,11 @@ impl Controller for Lookups {
         let conditions: Vec<GenericCondition> = serde_json::from_value(conditions).unwrap_or_default();
         let known = infra.document()["spec"]["providerID"].as_str().unwrap_or_default();
         let nodes = self.nodes(&cluster, machine_identity(&machine));
-        match joined(group, known, &conditions, machine_identity(&machine), &nodes) {
+        let Some(bootstrap) = machines::bootstrap_of(&machine, |key| context.bootstraps.get(key)) else {
+            return Ok(Ended::Well);
+        };
+        let own = (machine_identity(&machine), machines::is_server(&bootstrap));
+        match joined(group, known, &conditions, own, &nodes) {
             Joined::Nothing | Joined::NotYet => Ok(Ended::Well),
             Joined::Yes { addresses, provider_id } => {
                 let cache = context.live.cache(&kind);

@@ -271,7 +271,8 @@ fn render(
     }
     // Whether credentials exist is admission's question; here they are taken to.
     let credentials = credentials(cluster, config);
-    let facts = Facts { cluster, configs: &configs, credentials: &credentials, encoded_spec: encoded };
+    let id = cluster.status.as_ref().map(|status| status.cluster_name.as_str()).unwrap_or_default();
+    let facts = Facts { cluster, id, configs: &configs, credentials: &credentials, encoded_spec: encoded };
     graph::render(&facts).map_err(|hold| match hold {
         Hold::Nothing => Error::Refused("the cluster is being deleted".into()),
         Hold::Waiting(wait) => Error::Refused(wait.to_string()),

@@ -9,7 +9,7 @@ use planner::decide_with;
 
 use super::context::{Context, Error};
 use super::gather::{Seen, gather};
-use super::{act, kubeconfig, prebootstrap, removal, status};
+use super::{act, kubeconfig, legacy, prebootstrap, removal, status};
 
 /// Looks after RKEControlPlanes.
 pub(crate) struct ControlPlanes(pub(crate) Arc<Context>);
@@ -40,6 +40,9 @@ impl Controller for ControlPlanes {
         let server = context.server.borrow().clone();
         let mut desk = context.desk(key);
         let seen = gather(&context.ground(&server), &object, &mut desk.kept)?;
+        if legacy::adopt(context, turn, &seen).await? {
+            return Ok(Ended::Again(Duration::ZERO));
+        }
         let decision = decide_with(&seen.snapshot, &mut desk.memo);
         context.leave(key, desk, &seen);
 

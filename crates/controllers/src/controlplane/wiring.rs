@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::catalogue::{annotations, conditions, labels, secrets};
+use api::catalogue::{annotations, conditions, secrets};
 use kit::{Cache, Change, Key, KindId, Object, index};
 
 use super::context::Context;
@@ -93,7 +93,10 @@ fn machine_changed(context: &Context, change: &Change) {
 
 fn bootstrap_changed(context: &Context, change: &Change) {
     let object = change.object();
-    let says = |object: &Arc<Object>| (object.meta().annotations.clone(), object.deleting());
+    let says = |object: &Arc<Object>| {
+        let meta = object.meta();
+        (meta.labels.clone(), meta.annotations.clone(), meta.owner_references.clone(), object.deleting())
+    };
     if change.before.as_ref().map(says) != change.after.as_ref().map(says)
         && let Some(cluster) = object.document()["spec"]["clusterName"].as_str()
     {
@@ -116,8 +119,8 @@ fn secret_changed(context: &Context, change: &Change) {
     let key = object.key();
     let queues = &context.queues;
     if object.document()["type"] == secrets::types::MACHINE_PLAN {
-        if let Some(cluster) = object.label(labels::CLUSTER_NAME) {
-            add_cluster(context, &key.namespace, cluster);
+        if let Some(planned) = context.planned(&key) {
+            add_cluster(context, &key.namespace, planned.cluster());
         }
         if change.after.is_some() {
             queues.plans.add(key.clone());

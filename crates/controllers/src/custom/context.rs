@@ -7,6 +7,7 @@ use api::Kind as _;
 use api::capi::v1beta2::{Cluster as CapiCluster, Machine};
 use api::catalogue::labels;
 use api::catalogue::secrets::types;
+use api::management::v3::Cluster as ManagementCluster;
 use api::provisioning::v1::Cluster;
 use api::rke::v1::{CustomMachine, RKECluster, RKEControlPlane};
 use jiff::Timestamp;
@@ -26,6 +27,7 @@ pub(super) struct Context {
     pub(super) events: Events,
     pub(super) secrets: Arc<Cache>,
     pub(super) clusters: Arc<Cache>,
+    pub(super) management: Arc<Cache>,
     pub(super) capi_clusters: Arc<Cache>,
     pub(super) infrastructure: Arc<Cache>,
     pub(super) machines: Arc<Cache>,
@@ -46,6 +48,7 @@ impl Context {
             events: Events::new(client, parts.clock.clone(), parts.entropy.clone(), MANAGER),
             secrets: objects.built_in("Secret"),
             clusters: objects.of::<Cluster>(),
+            management: objects.of::<ManagementCluster>(),
             capi_clusters: objects.of::<CapiCluster>(),
             infrastructure: objects.of::<RKECluster>(),
             machines: objects.of::<Machine>(),
@@ -64,6 +67,7 @@ impl Context {
         let all = [
             &self.secrets,
             &self.clusters,
+            &self.management,
             &self.capi_clusters,
             &self.infrastructure,
             &self.machines,
@@ -90,13 +94,8 @@ pub(super) fn connect(context: &Arc<Context>) {
             context.requests.add(object.key());
         }
         // The agent tells in its plan Secret how the last plan goes.
-        if object.document()["type"] == types::MACHINE_PLAN
-            && let Some(machine) = object.label(labels::MACHINE_NAME)
-        {
-            let host = Key::new(object.namespace(), machine);
-            if context.custom.get(&host).is_some_and(|host| host.deleting()) {
-                context.hosts.add(host);
-            }
+        if object.document()["type"] == types::MACHINE_PLAN {
+            plan_changed(context, object);
         }
     });
     on(&context.custom, |context, change| context.hosts.add(change.object().key()));
@@ -122,6 +121,21 @@ pub(super) fn connect(context: &Arc<Context>) {
             ask_again(context);
         }
     });
+}
+
+/// A plan concerns the host behind the Machine that it is for.
+fn plan_changed(context: &Context, plan: &Object) {
+    for machine in context.machines.filed(&index::plan(plan.namespace(), plan.name())) {
+        let reference = &machine.document()["spec"]["infrastructureRef"];
+        let Some(name) = reference["name"].as_str().filter(|_| reference["kind"] == CustomMachine::KIND)
+        else {
+            continue;
+        };
+        let host = Key::new(plan.namespace(), name);
+        if context.custom.get(&host).is_some_and(|host| host.deleting()) {
+            context.hosts.add(host);
+        }
+    }
 }
 
 fn ask_again(context: &Context) {

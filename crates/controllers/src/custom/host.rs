@@ -15,7 +15,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kit::events::Severity;
 use kit::runner::Controller;
-use kit::{Ended, Key, KindId, Object, Turn, owners};
+use kit::{Ended, Key, Object, Turn, owners};
 use kube::Api;
 use kube::api::ListParams;
 use plan::orchestrator::Update;
@@ -172,9 +172,7 @@ impl Hosts {
     /// Deletes the Machine of a node that has been gone for as long as its cluster allows.
     async fn look_for_node(&self, turn: &Turn, object: &Object) -> Result<Ended, Error> {
         let context = &self.0;
-        let owner = owners::of_kind(object.owners(), &KindId::of::<Machine>());
-        let machine =
-            owner.and_then(|owner| context.machines.get(&Key::new(object.namespace(), &owner.name)));
+        let machine = owners::known(object, &context.machines);
         let cluster = cluster_of(object).and_then(|key| context.infrastructure.get(&key));
         let (Some(machine), Some(cluster)) = (machine, cluster) else { return Ok(Ended::Well) };
         let (typed, cluster): (Arc<Machine>, Arc<RKECluster>) = (machine.view()?, cluster.view()?);

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Secret;
 use kit::events::Severity;
 use kit::runner::Controller;
-use kit::{Ended, Key, Object, Turn, index};
+use kit::{Ended, Key, Object, Turn, index, lineage};
 use serde_json::json;
 
 use super::context::{Context, is_request};
@@ -54,8 +54,7 @@ impl Requests {
     /// The cluster whose management half's namespace the request is in.
     fn cluster(&self, secret: &Object) -> Result<Option<Arc<CapiCluster>>, Error> {
         let context = &self.0;
-        let of = kit::index::managed_as(secret.namespace());
-        let cluster = context.clusters.filed(&of).into_iter().next();
+        let cluster = lineage::cluster(&context.management, &context.clusters, secret.namespace());
         let capi = cluster.and_then(|cluster| context.capi_clusters.get(&cluster.key()));
         Ok(capi.filter(|one| !one.deleting()).map(|one| one.view()).transpose()?)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use api::capi::v1beta2 as capi;
 use api::catalogue::{annotations, labels};
 use api::machine::{Driver, Machine};
-use api::management::v3::{NodeDriver, Setting};
+use api::management::v3::{Cluster as ManagementCluster, NodeDriver, Setting};
 use api::provisioning::v1::Cluster as ProvisioningCluster;
 use kit::object::Unreadable;
 use kit::{Cache, Key, KindId, Object, owners};
@@ -28,6 +28,7 @@ pub(super) type Owning = (Arc<Object>, Arc<capi::Machine>);
 pub(crate) struct Renderer {
     machines: Arc<Cache>,
     provisioning: Arc<Cache>,
+    management: Arc<Cache>,
     drivers: Arc<Cache>,
     set_by_users: Arc<Cache>,
     pub(super) secrets: Arc<Cache>,
@@ -87,6 +88,7 @@ impl Renderer {
         Renderer {
             machines: caches.of(&KindId::of::<capi::Machine>()),
             provisioning: caches.of(&KindId::of::<ProvisioningCluster>()),
+            management: caches.of_cluster(&KindId::of::<ManagementCluster>(), plain),
             drivers: caches.of_cluster(&KindId::of::<NodeDriver>(), plain),
             set_by_users: caches.of_cluster(&KindId::of::<Setting>(), plain),
             secrets: caches.of(&KindId::new("", "v1", "Secret", "secrets")),
@@ -97,7 +99,8 @@ impl Renderer {
 
     /// Waits until everything is known that is rendered from.
     pub(crate) async fn ready(&self) {
-        for cache in [&self.machines, &self.provisioning, &self.drivers, &self.set_by_users, &self.secrets] {
+        let objects = [&self.machines, &self.provisioning, &self.management, &self.secrets];
+        for cache in objects.into_iter().chain([&self.drivers, &self.set_by_users]) {
             cache.wait_synced().await;
         }
     }
@@ -136,7 +139,7 @@ impl Renderer {
             bootstrap_secret: bootstrap.as_deref(),
             cluster: arguments::Cluster {
                 name: object.label(labels::CAPI_CLUSTER_NAME).unwrap_or_default(),
-                management_name: &self.management_name(object)?,
+                management_name: &self.management_name(object),
             },
             installation: &Installation::gather(self).borrowed(marked),
         });
@@ -196,22 +199,16 @@ impl Renderer {
 
     /// The Machine that owns an infrastructure machine: that very one, not another one of its name.
     pub(super) fn owner(&self, object: &Object) -> Result<Option<Owning>, Unreadable> {
-        let reference = owners::of_kind(object.owners(), &KindId::of::<capi::Machine>());
-        let found = reference.and_then(|owner| {
-            let machine = self.machines.get(&Key::new(object.namespace(), &owner.name));
-            machine.filter(|machine| machine.uid() == owner.uid)
-        });
+        let found = owners::known(object, &self.machines);
         found.map(|machine| machine.view().map(|view| (machine, view))).transpose()
     }
 
-    /// Name of the management cluster; empty if its provisioning cluster is gone.
-    fn management_name(&self, object: &Object) -> Result<String, Unreadable> {
-        let Some(name) = object.label(labels::CAPI_CLUSTER_NAME) else { return Ok(String::new()) };
-        let found = self.provisioning.get(&Key::new(object.namespace(), name));
-        let found = found.map(|cluster| cluster.view::<ProvisioningCluster>()).transpose()?;
-        Ok(found
-            .and_then(|cluster| cluster.status.as_ref().map(|status| status.cluster_name.clone()))
-            .unwrap_or_default())
+    /// Name of the management cluster that was made for the machine's cluster; empty if that is gone.
+    fn management_name(&self, object: &Object) -> String {
+        let name = object.label(labels::CAPI_CLUSTER_NAME).unwrap_or_default();
+        let cluster = self.provisioning.get(&Key::new(object.namespace(), name));
+        let management = cluster.and_then(|cluster| kit::lineage::management(&self.management, &cluster));
+        management.map(|found| found.name().to_owned()).unwrap_or_default()
     }
 
     /// The NodeDriver of a driver: users see its display name, which may not be the object's.

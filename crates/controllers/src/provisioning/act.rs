@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::context::Context;
 use super::gather::{self, Seen};
+use super::identity;
 use crate::error::Error;
 use crate::objects;
 
@@ -101,18 +102,23 @@ pub(super) async fn pod_security(context: &Context, turn: &Turn, seen: &Seen) ->
     Ok(())
 }
 
-/// Gives the cluster the name of its management half, before that is made: a name that is lost is an object that nobody
+/// Writes the id of the cluster's management half into its status, before that is made: a name that is lost is an object that nobody
 /// finds again.
 pub(super) async fn name(context: &Context, turn: &Turn, seen: &Seen) -> Result<(), Error> {
     let fresh = context.with_entropy(|entropy| names::management_cluster(entropy));
     let mut status = seen.cluster.status.clone().unwrap_or_default();
-    status.cluster_name = management::name(&seen.cluster, &fresh);
+    status.cluster_name = Some(seen.id()).filter(|id| !id.is_empty()).unwrap_or(&fresh).to_owned();
     Ok(context.objects.set_status(turn, &context.known.clusters, &seen.object, &status).await?)
 }
 
 /// Makes the management half as it should be.
-pub(super) async fn management(context: &Context, turn: &Turn, seen: &Seen) -> Result<(), Error> {
-    let name = seen.cluster.status.as_ref().map(|status| status.cluster_name.clone()).unwrap_or_default();
+///
+/// # Errors
+/// If it cannot be written, or the namespace of that name was not made for this cluster: it is not adopted.
+pub(super) async fn management(context: &Context, turn: &Turn, seen: &Seen) -> Result<(), Failure> {
+    let name = seen.id().to_owned();
+    identity::check_namespace(&context.known, &seen.cluster, &name)
+        .map_err(|refusal| Failure::Hold(refusal.into()))?;
     let text = |setting| context.settings.text(setting);
     let (agent, auth, registry) =
         (text(settings::AGENT_IMAGE), text(settings::AUTH_IMAGE), text(settings::SYSTEM_DEFAULT_REGISTRY));
@@ -123,7 +129,8 @@ pub(super) async fn management(context: &Context, turn: &Turn, seen: &Seen) -> R
     let tokens = management::TOKENS.map(|token| known.tokens.get(&Key::new(&name, token)));
     let there: Vec<Arc<Object>> = there.into_iter().chain(tokens).flatten().collect();
     let owner = Owner { set: management::SET, object: graph::identity(&seen.cluster) };
-    for change in context.settled.steps(&owner, &wanted, &there, &Default::default())? {
+    let steps = context.settled.steps(&owner, &wanted, &there, &Default::default());
+    for change in steps.map_err(|conflict| Failure::Hold(Refusal::Taken(conflict).into()))? {
         context.objects.apply(turn, &change).await?;
     }
     Ok(())

@@ -13,10 +13,11 @@ use api::rke::v1::{ETCDSnapshot, RKEControlPlane};
 use kit::{Cache, Key, Object, index};
 use provisioning::admission::SecretRef;
 use provisioning::graph::{self, ConfigRef, Source};
+use provisioning::management::Identity;
 use provisioning::restore;
 
 use super::context::{Context, sources};
-use super::wiring;
+use super::{identity, wiring};
 use crate::error::Error;
 use crate::objects::{self, synced};
 
@@ -25,6 +26,9 @@ pub(super) struct Seen {
     pub(super) object: Arc<Object>,
     pub(super) cluster: Arc<Cluster>,
     pub(super) control_plane: Option<Arc<RKEControlPlane>>,
+    /// Which management cluster is its own.
+    pub(super) identity: Identity,
+    /// That management cluster; another's is not seen.
     pub(super) management: Option<(Arc<Object>, Arc<ManagementCluster>)>,
     pub(super) configs: BTreeMap<ConfigRef, MachineConfig>,
     pub(super) credentials: BTreeSet<String>,
@@ -36,9 +40,23 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// The id that the status says.
+    pub(super) fn said(&self) -> &str {
+        self.cluster.status.as_ref().map(|status| status.cluster_name.as_str()).unwrap_or_default()
+    }
+
+    /// The cluster's id, once it has one that is its own.
+    pub(super) fn id(&self) -> &str {
+        match &self.identity {
+            Identity::Has(id) | Identity::Takes(id) => id,
+            Identity::Fresh | Identity::Refused(_) => "",
+        }
+    }
+
     pub(super) fn facts(&self) -> graph::Facts<'_> {
         graph::Facts {
             cluster: &self.cluster,
+            id: self.id(),
             configs: &self.configs,
             credentials: &self.credentials,
             encoded_spec: self.encoded_spec.as_deref(),
@@ -51,8 +69,8 @@ pub(super) async fn cluster(context: &Arc<Context>, object: Arc<Object>) -> Resu
     let cluster: Arc<Cluster> = object.view()?;
     let (key, known) = (object.key(), &context.known);
     let control_plane = known.control_planes.get(&key);
-    let name = cluster.status.as_ref().map(|status| status.cluster_name.as_str()).unwrap_or_default();
-    let management = known.management.get(&Key::new("", name));
+    let identity = identity::of(known, &cluster);
+    let management = identity::management(known, &cluster, &identity);
     let snapshot =
         restore::wanted(&cluster.spec).and_then(|name| known.snapshots.get(&Key::new(&key.namespace, name)));
     let kubeconfig = Key::new(&key.namespace, &names::kubeconfig_secret(&key.name));
@@ -64,6 +82,7 @@ pub(super) async fn cluster(context: &Arc<Context>, object: Arc<Object>) -> Resu
             .as_ref()
             .and_then(|one| one.annotation(annotations::CLUSTER_SPEC).map(str::to_owned)),
         control_plane: control_plane.map(|one| one.view()).transpose()?,
+        identity,
         management: match management {
             Some(object) => Some((object.clone(), object.view()?)),
             None => None,

@@ -8,6 +8,7 @@ use api::management::v3::{ClusterRegistrationToken, ClusterRegistrationTokenStat
 use api::names;
 use api::provisioning::v1::Cluster;
 use k8s_openapi::api::core::v1::Secret;
+use kit::events::Severity;
 use kit::runner::Controller;
 use kit::{Ended, Key, Object, Turn};
 use provisioning::custom::Host;
@@ -37,6 +38,16 @@ impl Controller for Tokens {
             return Ok(Ended::Gone);
         };
         let token: Arc<ClusterRegistrationToken> = object.view()?;
+        // A token is for the cluster whose namespace it is in: nobody gets another's by naming it.
+        if token.spec.cluster_name != key.namespace {
+            let why = format!(
+                "spec.clusterName is {:?}: it must be {:?}, the namespace of the token",
+                token.spec.cluster_name, key.namespace
+            );
+            let kind = context.known.tokens.kind();
+            context.events.tell(kind, &object, Severity::Warning, "WrongCluster", &why).await;
+            return Ok(Ended::Well);
+        }
         let place = Key::new(&key.namespace, &registration_token::secret_name(&key.name));
         let secret = context.known.secrets.get(&place);
         let data = secret.as_ref().map(|secret| data(secret)).transpose()?;
@@ -73,9 +84,10 @@ impl Controller for Tokens {
 }
 
 impl Tokens {
-    /// The variables that commands set: the cluster's.
+    /// The variables that commands set: those of the cluster that the management cluster was made for.
     fn environment(&self, management: &str) -> Vec<api::rke::v1::EnvVar> {
-        let cluster = self.0.known.clusters.filed(&kit::index::managed_as(management)).into_iter().next();
+        let known = &self.0.known;
+        let cluster = kit::lineage::cluster(&known.management, &known.clusters, management);
         let cluster = cluster.and_then(|object| object.view::<Cluster>().ok());
         cluster.map(|cluster| cluster.spec.agent_env_vars.clone()).unwrap_or_default()
     }

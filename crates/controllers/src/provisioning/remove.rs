@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::LOOK_AGAIN;
 use super::context::Context;
-use super::gather;
+use super::{gather, identity};
 use crate::error::Error;
 use crate::objects::document;
 
@@ -70,9 +70,7 @@ async fn gather(context: &Arc<Context>, object: &Object, cluster: &Cluster) -> R
     let all = |cache: &Cache, entry: &str| -> Vec<Document> {
         cache.filed(entry).iter().map(|object| document(object)).collect()
     };
-    let name = cluster.status.as_ref().map(|status| status.cluster_name.as_str()).unwrap_or_default();
-    let management = Some(name).filter(|name| !name.is_empty());
-    let management = management.and_then(|name| known.management.get(&Key::new("", name)));
+    let management = identity::management(known, cluster, &identity::of(known, cluster));
     let user = names::user(&names::provisioning_principal(&key.namespace, &key.name));
     Ok(Left {
         management: management.map(|object| document(&object)),
@@ -81,7 +79,7 @@ async fn gather(context: &Arc<Context>, object: &Object, cluster: &Cluster) -> R
         machines: all(&known.machines, &entry),
         infrastructure: infrastructure(context, cluster, &key, &entry).await?,
         bootstraps: all(&known.bootstraps, &entry),
-        others: others(context, &key, &entry).await?,
+        others: others(context, cluster, &key, &entry).await?,
         user_exists: known.users.get(&Key::new("", &user)).is_some(),
     })
 }
@@ -114,14 +112,22 @@ async fn infrastructure(
     Ok(found)
 }
 
-/// What was made from the cluster and goes with it, but for what [`removal`] has a place for.
-async fn others(context: &Arc<Context>, key: &Key, entry: &str) -> Result<Vec<Document>, Error> {
+/// What was made from the cluster and goes with it, but for what [`removal`] has a place for. A namespace that was not made for it stays,
+/// whatever marks it has.
+async fn others(
+    context: &Arc<Context>,
+    cluster: &Cluster,
+    key: &Key,
+    entry: &str,
+) -> Result<Vec<Document>, Error> {
     let known = &context.known;
     let made = index::made_from(&key.namespace, &key.name);
     let templates = gather::of_drivers(context, Driver::of_template_kind).await?;
-    let caches = [&known.bootstrap_templates, &known.checks, &known.beacons, &known.namespaces];
+    let caches = [&known.bootstrap_templates, &known.checks, &known.beacons];
     let mut found: Vec<Arc<Object>> =
         caches.into_iter().chain(&templates).flat_map(|cache| cache.filed(&made)).collect();
+    let namespaces = known.namespaces.filed(&made).into_iter();
+    found.extend(namespaces.filter(|one| identity::owns_namespace(cluster, one)));
     found.extend(known.deployments.filed(entry));
     found.extend(known.sets.filed(entry));
     found.retain(|object| object.label(labels::OBJECTSET_PRUNE) != Some("false"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::catalogue::{annotations, labels, namespaces};
 use api::machine::{self, Driver};
 use api::provisioning::v1::Cluster;
-use kit::{Cache, Change, Key, Object};
+use kit::{Cache, Change, Key, Object, lineage};
 use provisioning::admission::{POD_SECURITY_SET, SecretRef};
 use provisioning::graph::{Source, source};
 use provisioning::restore;
@@ -32,7 +32,7 @@ pub(super) fn connect(context: &Arc<Context>) {
     on(&known.pod_security, pod_security_changed);
     on(&known.snapshots, snapshot_changed);
     on(&known.secrets, secret_changed);
-    on(&known.namespaces, part_changed);
+    on(&known.namespaces, namespace_changed);
     on(context.settings.cache(), |context, _| add_all(context, &context.known.clusters.all()));
     on(context.objects.definitions(), definition_changed);
     for cache in [&known.infrastructure, &known.control_planes, &known.capi_clusters, &known.beacons] {
@@ -87,9 +87,28 @@ fn cluster_changed(context: &Arc<Context>, change: &Change) {
     }
 }
 
+/// Whoever names it, and whom it was made for. Commands for hosts carry the variables of the latter.
 fn management_changed(context: &Arc<Context>, change: &Change) {
     let of = kit::index::managed_as(change.object().name());
     add_all(context, &context.known.clusters.filed(&of));
+    let owner = |object: &Arc<Object>| lineage::owner(object);
+    let (before, after) = (change.before.as_ref().and_then(owner), change.after.as_ref().and_then(owner));
+    for owner in [&before, &after].into_iter().flatten() {
+        context.clusters.add(Key::new(&owner.namespace, &owner.name));
+    }
+    if before != after {
+        let tokens = context.known.tokens.within(change.object().name());
+        tokens.iter().for_each(|token| context.tokens.add(token.key()));
+    }
+}
+
+/// A namespace of a cluster, or one whose name a cluster names as its id.
+fn namespace_changed(context: &Arc<Context>, change: &Change) {
+    part_changed(context, change);
+    if change.before.is_none() || change.after.is_none() {
+        let of = kit::index::managed_as(change.object().name());
+        add_all(context, &context.known.clusters.filed(&of));
+    }
 }
 
 /// Something that was made from a cluster, or that belongs to it.
@@ -114,6 +133,9 @@ fn clusters_of(change: &Change) -> BTreeSet<Key> {
         if let Some(name) = object.annotation(annotations::OBJECTSET_OWNER_NAME) {
             let namespace = object.annotation(annotations::OBJECTSET_OWNER_NAMESPACE).unwrap_or_default();
             all.insert(Key::new(namespace, name));
+        }
+        if let Some(owner) = lineage::owner(object) {
+            all.insert(Key::new(&owner.namespace, &owner.name));
         }
         let named = object.document()["spec"]["clusterName"].as_str();
         if let Some(name) = named.or_else(|| object.label(labels::CAPI_CLUSTER_NAME)) {

@@ -34,7 +34,8 @@ async fn provisioned(world: &World, config: Value) {
     merge(&mut document, &json!({"status": {"clusterName": ID}}));
     let whole: Cluster = serde_json::from_value(document).unwrap();
     let (configs, credentials) = Default::default();
-    let facts = Facts { cluster: &whole, configs: &configs, credentials: &credentials, encoded_spec: None };
+    let facts =
+        Facts { cluster: &whole, id: ID, configs: &configs, credentials: &credentials, encoded_spec: None };
     let graph = render(&facts).unwrap();
     let control_plane = graph.objects.iter().find(|one| one.kind() == "RKEControlPlane").unwrap().document();
     let annotations = json!({"metadata": {"annotations": control_plane["metadata"]["annotations"]}});

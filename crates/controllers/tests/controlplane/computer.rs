@@ -218,8 +218,12 @@ impl Computer {
         match nodes.get_opt(&self.name).await.unwrap() {
             None => {
                 let Some(id) = self.identity().await else { return };
+                let mut words = json!({labels::MACHINE_UID: id});
+                for role in self.roles.iter().filter(|role| **role != "worker") {
+                    words[format!("node-role.kubernetes.io/{role}")] = "true".into();
+                }
                 let node = json!({"apiVersion": "v1", "kind": "Node",
-                    "metadata": {"name": self.name, "labels": {labels::MACHINE_UID: id}},
+                    "metadata": {"name": self.name, "labels": words},
                     "spec": {"providerID": format!("k3s://{}", self.name)}});
                 let node = serde_json::from_value(node).unwrap();
                 nodes.create(&PostParams::default(), &node).await.unwrap();

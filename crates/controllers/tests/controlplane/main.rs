@@ -6,5 +6,6 @@
 mod commands;
 mod computer;
 mod faults;
+mod nodes;
 mod stories;
 mod world;

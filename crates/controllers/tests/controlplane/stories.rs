@@ -32,7 +32,7 @@ fn one_machine_becomes_a_cluster_and_rests() {
 }
 
 /// Three servers and two workers.
-async fn five(seed: u64, more: serde_json::Value) -> World {
+pub(crate) async fn five(seed: u64, more: serde_json::Value) -> World {
     let mut world = World::new(seed).await;
     world.cluster("c", VERSION, more).await;
     for name in ["s1", "s2", "s3"] {
@@ -45,7 +45,7 @@ async fn five(seed: u64, more: serde_json::Value) -> World {
     world
 }
 
-fn drained() -> serde_json::Value {
+pub(crate) fn drained() -> serde_json::Value {
     let options = json!({"enabled": true, "force": true, "deleteEmptyDirData": true});
     json!({"spec": {"upgradeStrategy": {"controlPlaneDrainOptions": options, "workerDrainOptions": options}}})
 }

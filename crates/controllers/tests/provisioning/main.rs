@@ -9,6 +9,8 @@ mod cluster;
 mod custom;
 mod kubernetes;
 mod native;
+mod nodes;
 mod provider;
 mod providers;
+mod tenants;
 mod world;

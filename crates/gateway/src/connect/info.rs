@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use api::catalogue::headers::CATTLE_FIELD;
-use api::catalogue::labels;
 use api::catalogue::secrets::keys;
 use api::names;
 use base64::Engine as _;
@@ -35,10 +34,7 @@ impl Registrar {
         let (id, credential) = self.introduced(headers).await?;
         let found = match &credential {
             Credential::Bootstrap { account, uid, .. } => return self.bootstrapped(account, uid),
-            Credential::Agent(token) => {
-                let plan = self.secrets.get(&token.plan).ok_or(Refusal::NoMachine)?;
-                plan.label(labels::MACHINE_NAME).map(|name| Key::new(plan.namespace(), name))
-            }
+            Credential::Agent(token) => return self.book.machine(token).ok_or(Refusal::NoMachine),
             Credential::Registration { cluster, nodes: true, .. } => {
                 let cluster = self.cluster(cluster)?;
                 let name = names::registered_machine(names::Registrant::Custom, &id);
@@ -70,8 +66,7 @@ impl Registrar {
         if !field.eq_ignore_ascii_case("kubernetesversion") {
             return Err(Refusal::Field(field.into()));
         }
-        let name = machine.label(labels::CLUSTER_NAME).or(machine.label(labels::CAPI_CLUSTER_NAME));
-        let key = Key::new(machine.namespace(), name.unwrap_or_default());
+        let key = Key::new(machine.namespace(), kit::machines::cluster(&machine));
         let cluster = self.clusters.get(&key).ok_or_else(|| Refusal::NoCluster(key.to_string()))?;
         Ok(json!({"kubernetesversion": cluster.document()["spec"]["kubernetesVersion"]}))
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod cluster;
+mod node_attacks;
 mod nodes;
 mod passing;
 mod registration;

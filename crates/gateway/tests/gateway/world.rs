@@ -272,15 +272,7 @@ impl World {
 
     /// The Machine and its bootstrap object, without anything that follows of them.
     pub(crate) async fn machine_and_bootstrap(&self, name: &str) {
-        self.create(
-            "rkebootstraps",
-            json!({
-                "apiVersion": "rke.cattle.io/v1", "kind": "RKEBootstrap",
-                "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"clusterName": "pets"},
-            }),
-        )
-        .await;
-        self.create(
+        let machine = self.create(
             "machines",
             json!({
                 "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
@@ -291,6 +283,17 @@ impl World {
                     "bootstrap": {"configRef": {"apiGroup": "rke.cattle.io", "kind": "RKEBootstrap", "name": name}},
                     "infrastructureRef": {"apiGroup": "rke.cattle.io", "kind": "CustomMachine", "name": name},
                 },
+            }),
+        )
+        .await;
+        let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name,
+            "uid": machine["metadata"]["uid"], "controller": true});
+        self.create(
+            "rkebootstraps",
+            json!({
+                "apiVersion": "rke.cattle.io/v1", "kind": "RKEBootstrap",
+                "metadata": {"name": name, "namespace": NAMESPACE, "ownerReferences": [owner]},
+                "spec": {"clusterName": "pets"},
             }),
         )
         .await;

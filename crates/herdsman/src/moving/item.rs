@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::catalogue::annotations;
 use api::catalogue::secrets::types;
+use api::management::Owner;
 use kube::core::ApiResource;
 use plan::authority::{TRUSTED, WANTED};
 use plan::secret::AGENT_EXPECTED_ANNOTATION as EXPECTED;
@@ -81,6 +83,23 @@ impl Item {
         }
     }
 
+    /// Whether it is a management cluster.
+    pub(super) fn is_management(&self) -> bool {
+        self.is("management.cattle.io", "Cluster")
+    }
+
+    /// The provisioning cluster that a management cluster was made for.
+    pub(super) fn made_for(&self) -> Option<Owner> {
+        Owner::of(|key| self.annotation(key)).filter(|_| self.is_management())
+    }
+
+    /// The same where it is copied to: `uids` has what the cluster is called there. A cluster that is not there is named without a UID.
+    pub(super) fn made_for_there(&self, uids: &BTreeMap<String, String>) -> Option<Owner> {
+        let owner = self.made_for()?;
+        let uid = uids.get(&owner.uid).cloned().unwrap_or_default();
+        Some(Owner { uid, ..owner })
+    }
+
     pub(super) fn owners(&self) -> impl Iterator<Item = &Value> {
         self.document["metadata"]["ownerReferences"].as_array().into_iter().flatten()
     }
@@ -97,6 +116,15 @@ impl Item {
             *notes = json!({});
         }
         notes[COPY_OF] = self.uid().into();
+        if let Some(owner) = self.made_for_there(uids) {
+            notes[annotations::HERDSMAN_OWNER] = owner.to_string().into();
+        }
+        // Ids are the server's to give: the management cluster that comes along says whose it is.
+        if self.is("provisioning.cattle.io", "Cluster")
+            && let Some(notes) = notes.as_object_mut()
+        {
+            notes.remove(annotations::MANAGEMENT_CLUSTER_NAME);
+        }
         if self.is_plan() {
             notes[EXPECTED] = "true".into();
             // Who vouches for a server is that server's to say, and what agents should run.
@@ -127,7 +155,8 @@ fn renamed(owner: &Value, uids: &BTreeMap<String, String>) -> Option<Value> {
     Some(owner)
 }
 
-/// Owners before what they own. Owners that own each other come in the order of their names.
+/// Owners before what they own, clusters before the management clusters that were made for them, those before what is in their
+/// namespaces. Owners that own each other come in the order of their names.
 pub(super) fn in_order(items: Vec<Item>) -> Vec<Item> {
     let depth = depths(&items);
     let mut items: Vec<(usize, Item)> = items.into_iter().map(|item| (depth[item.uid()], item)).collect();
@@ -137,12 +166,21 @@ pub(super) fn in_order(items: Vec<Item>) -> Vec<Item> {
 
 fn depths(items: &[Item]) -> BTreeMap<String, usize> {
     let mut depths: BTreeMap<String, usize> = items.iter().map(|item| (item.uid().to_owned(), 0)).collect();
+    let management = items.iter().filter(|item| item.is_management());
+    let management: BTreeMap<&str, &str> = management.map(|item| (item.name(), item.uid())).collect();
+    let above = |item: &Item| {
+        let owners = item.owners().filter_map(|owner| owner["uid"].as_str());
+        let mut all: Vec<String> = owners.map(str::to_owned).collect();
+        all.extend(item.made_for().map(|owner| owner.uid));
+        all.extend(management.get(item.namespace()).map(|uid| (*uid).to_owned()));
+        all
+    };
     // As many rounds as there are levels; more than there are objects would be a circle.
     for _ in 0..items.len() {
         let mut changed = false;
         for item in items {
-            let below = item.owners().filter_map(|owner| depths.get(owner["uid"].as_str()?)).max();
-            let Some(wanted) = below.map(|depth| depth + 1).filter(|wanted| *wanted <= items.len()) else {
+            let highest = above(item).iter().filter_map(|uid| depths.get(uid)).max().copied();
+            let Some(wanted) = highest.map(|depth| depth + 1).filter(|wanted| *wanted <= items.len()) else {
                 continue;
             };
             if depths[item.uid()] < wanted {
@@ -218,6 +256,33 @@ mod tests {
         let place = |name: &str| names.iter().position(|one| *one == name).unwrap();
         assert!(place("root") < place("middle") && place("middle") < place("leaf"), "{names:?}");
         assert_eq!(names.len(), 5);
+    }
+
+    #[test]
+    fn management_clusters_keep_their_owners() {
+        let of = |group: &str, name: &str, namespace: &str, document: Value| {
+            let mut item = item("Cluster", name, Fate::Moves, document);
+            item.resource.group = group.into();
+            item.document["metadata"]["namespace"] = namespace.into();
+            item
+        };
+        let notes = |key: &str, value: &str| json!({"metadata": {"annotations": {key: value}}});
+        let asked = annotations::MANAGEMENT_CLUSTER_NAME;
+        let prod = of("provisioning.cattle.io", "prod", "ns", notes(asked, "c-m-1"));
+        let half =
+            of("management.cattle.io", "c-m-1", "", notes(annotations::HERDSMAN_OWNER, "ns/prod/uid-prod"));
+        let token = item("Secret", "token", Fate::Moves, json!({}));
+        let mut token = token;
+        token.document["metadata"]["namespace"] = "c-m-1".into();
+        let sorted = in_order(vec![token, half.clone(), prod.clone()]);
+        assert_eq!(sorted.iter().map(Item::name).collect::<Vec<_>>(), ["prod", "c-m-1", "token"]);
+
+        let owner = |uids: &BTreeMap<String, String>| {
+            half.copy(uids)["metadata"]["annotations"][annotations::HERDSMAN_OWNER].clone()
+        };
+        assert_eq!(owner(&BTreeMap::from([("uid-prod".into(), "new".into())])), "ns/prod/new");
+        assert_eq!(owner(&BTreeMap::new()), "ns/prod/");
+        assert_eq!(prod.copy(&BTreeMap::new())["metadata"]["annotations"].get(asked), None);
     }
 
     #[test]

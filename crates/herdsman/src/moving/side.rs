@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use api::catalogue::{annotations, settings};
+use api::management::Owner;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ApiResource;
 use kube::{Client, Error};
@@ -72,9 +73,7 @@ impl Side {
 
     /// What makes this server another than any other.
     pub(super) async fn identity(&self) -> anyhow::Result<String> {
-        let namespaces: Api<DynamicObject> =
-            Api::all_with(self.client.clone(), &core("Namespace", "namespaces"));
-        let answer = namespaces.get("kube-system").await.map_err(explained);
+        let answer = self.namespaces().get("kube-system").await.map_err(explained);
         let found = answer.with_context(|| format!("{} is not reached", self.name))?;
         Ok(found.metadata.uid.unwrap_or_default())
     }
@@ -149,8 +148,29 @@ impl Side {
             if there.is_some_and(|there| copy_of(&there).as_deref() != Some(item.uid())) {
                 found.push(item.title());
             }
+            if self.is_foreign_namespace(item).await? {
+                found.push(format!("Namespace {}", item.name()));
+            }
         }
         Ok(found)
+    }
+
+    /// Whether the namespace of a management cluster exists here and was made for another cluster, or for none.
+    async fn is_foreign_namespace(&self, item: &Item) -> anyhow::Result<bool> {
+        let Some(owner) = item.made_for() else { return Ok(false) };
+        let found = unless_missing(self.namespaces().get(item.name()).await)?;
+        let made_for = |found: &DynamicObject| {
+            let notes = found.metadata.annotations.as_ref();
+            Owner::of(|key| notes?.get(key).map(String::as_str))
+        };
+        let ours = |found: DynamicObject| {
+            made_for(&found).is_some_and(|found| found.is_at(&owner.namespace, &owner.name))
+        };
+        Ok(found.is_some_and(|found| !ours(found)))
+    }
+
+    fn namespaces(&self) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &core("Namespace", "namespaces"))
     }
 
     /// Makes copies, owners first. `uids` learns what they are called here. Says how many are new.
@@ -161,7 +181,10 @@ impl Side {
     ) -> anyhow::Result<usize> {
         let mut count = 0;
         for item in items.iter().filter(|item| !uids.contains_key(item.uid())).collect::<Vec<_>>() {
-            self.ensure_namespace(item.namespace()).await?;
+            self.ensure_namespace(item.namespace(), None).await?;
+            if let Some(owner) = item.made_for_there(uids) {
+                self.ensure_namespace(item.name(), Some(&owner)).await?;
+            }
             let there = self.make(item, uids).await;
             let there = there.with_context(|| format!("cannot make {} at {}", item.title(), self.name))?;
             uids.insert(item.uid().to_owned(), there.metadata.uid.unwrap_or_default());
@@ -196,16 +219,16 @@ impl Side {
         Ok(made)
     }
 
-    async fn ensure_namespace(&self, name: &str) -> anyhow::Result<()> {
-        if name.is_empty() {
+    /// Makes a namespace unless it is there; one of a management cluster says for whom it was made.
+    async fn ensure_namespace(&self, name: &str, owner: Option<&Owner>) -> anyhow::Result<()> {
+        let namespaces = self.namespaces();
+        if name.is_empty() || unless_missing(namespaces.get(name).await)?.is_some() {
             return Ok(());
         }
-        let namespaces: Api<DynamicObject> =
-            Api::all_with(self.client.clone(), &core("Namespace", "namespaces"));
-        if unless_missing(namespaces.get(name).await)?.is_some() {
-            return Ok(());
+        let mut wanted = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        if let Some(owner) = owner {
+            wanted["metadata"]["annotations"] = json!({annotations::HERDSMAN_OWNER: owner.to_string()});
         }
-        let wanted = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let made = namespaces.create(&PostParams::default(), &serde_json::from_value(wanted)?).await;
         made.map_err(explained)
             .with_context(|| format!("cannot make the namespace {name} at {}", self.name))?;
@@ -269,9 +292,11 @@ impl Side {
 
     /// Each management cluster has a namespace of its own.
     async fn forget_namespaces(&self, items: &[&Item]) -> anyhow::Result<()> {
-        let namespaces: Api<DynamicObject> =
-            Api::all_with(self.client.clone(), &core("Namespace", "namespaces"));
-        for item in items.iter().filter(|item| item.is(MANAGEMENT, "Cluster")) {
+        let namespaces = self.namespaces();
+        for item in items.iter().filter(|item| item.is_management()) {
+            if self.is_foreign_namespace(item).await? {
+                continue;
+            }
             unless_missing(namespaces.delete(item.name(), &DeleteParams::default()).await)?;
         }
         Ok(())
@@ -280,8 +305,7 @@ impl Side {
     /// Clusters of these that have no connection here.
     pub(super) async fn unconnected<'a>(&self, items: &'a [Item]) -> anyhow::Result<Vec<&'a Item>> {
         let mut missing = Vec::new();
-        for item in items.iter().filter(|item| item.is(MANAGEMENT, "Cluster") && is_connected(&item.document))
-        {
+        for item in items.iter().filter(|item| item.is_management() && is_connected(&item.document)) {
             let found = unless_missing(self.api(item).get(item.name()).await)?;
             let found = found.map(serde_json::to_value).transpose()?.unwrap_or_default();
             if !is_connected(&found) {

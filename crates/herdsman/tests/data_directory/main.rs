@@ -7,3 +7,4 @@ mod backups;
 mod keys;
 mod program;
 mod refusals;
+mod upgrade;

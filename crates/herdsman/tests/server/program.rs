@@ -74,7 +74,7 @@ pub(crate) async fn client_of(kubeconfig: &str) -> Client {
     of(Kubeconfig::from_yaml(kubeconfig).unwrap()).await
 }
 
-async fn of(kubeconfig: Kubeconfig) -> Client {
+pub(crate) async fn of(kubeconfig: Kubeconfig) -> Client {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
 }

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kube::Api;
 use kube::api::{DynamicObject, PostParams};
+use kube::config::Kubeconfig;
 use serde_json::json;
 
 use crate::management::{Management, manifest};
-use crate::program::{Running, client, says};
+use crate::program::{Running, client, of, says};
 
 /// Everything that our account asks for.
 const AUDIT: &str = "apiVersion: audit.k8s.io/v1
@@ -196,4 +198,37 @@ pub(crate) async fn our_kinds(management: &Management) {
     secrets.create(&dry_run, &secret("good", "{}")).await.unwrap();
     let refused = secrets.create(&dry_run, &secret("bad", "nonsense")).await.unwrap_err();
     assert!(refused.to_string().contains("data[plan]"), "{refused}");
+    agents(management, &secret("m-machine-plan", "{}")).await;
+}
+
+/// An agent's account may change its report, and nothing else of its plan Secret.
+async fn agents(management: &Management, plan: &DynamicObject) {
+    let secrets = management.api("", "v1", "secrets");
+    let plan = secrets.create(&PostParams::default(), plan).await.unwrap();
+    let name = plan.metadata.name.clone().unwrap();
+    let account = format!("system:serviceaccount:fleet-default:{name}");
+    let named = ["-n", "fleet-default", "m-machine-plan"];
+    let role = ["--verb=get,update", "--resource=secrets", "--resource-name=m-machine-plan"];
+    management.kubectl(&[&["create", "role"][..], &named, &role].concat());
+    let subject = format!("--user={account}");
+    management
+        .kubectl(&[&["create", "rolebinding"][..], &named, &["--role=m-machine-plan", &subject]].concat());
+    let mut kubeconfig = Kubeconfig::read_from(&management.kubeconfig).unwrap();
+    for user in kubeconfig.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut()) {
+        user.impersonate = Some(account.clone());
+    }
+    let own = of(kubeconfig).await;
+    let own: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(own, "fleet-default");
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let mut forged = own.get(&name).await.unwrap();
+    forged.metadata.labels = Some([("rke.cattle.io/etcd-role".to_owned(), "true".to_owned())].into());
+    let refused = own.replace(&name, &dry_run, &forged).await.unwrap_err();
+    assert!(refused.to_string().contains("metadata.labels[rke.cattle.io/etcd-role]"), "{refused}");
+    let mut report = own.get(&name).await.unwrap();
+    let said = k8s_openapi::ByteString(b"a".to_vec());
+    report.data.get_or_insert_default().insert("applied-output".into(), said);
+    own.replace(&name, &dry_run, &report).await.unwrap();
+    for kind in ["rolebinding", "role", "secret"] {
+        management.kubectl(&[&["delete", kind][..], &named].concat());
+    }
 }

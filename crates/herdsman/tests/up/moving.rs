@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
+
 use super::product::Up;
 
 fn carry<'a>(from: &'a Up, to: &'a Up) -> Vec<&'a str> {
@@ -25,6 +28,16 @@ async fn a_running_cluster_moves_there_and_back() {
     there.says(&["create", "cluster", "pets"]);
     assert!(here.refuses(&carry(&here, &there)).contains("Cluster fleet-default/pets"));
     delete(&there, "pets").await;
+    let id = here.says(&["get", "cluster", "pets", "-o", "yaml"]);
+    let id = id.lines().find_map(|line| line.trim().strip_prefix("clusterName: ")).unwrap().to_owned();
+    let namespaces: Api<Namespace> = Api::all(there.client().await);
+    let foreign = serde_json::from_value(serde_json::json!({"metadata": {"name": id}})).unwrap();
+    namespaces.create(&PostParams::default(), &foreign).await.unwrap();
+    assert!(here.refuses(&carry(&here, &there)).contains(&format!("Namespace {id}")));
+    namespaces.delete(&id, &DeleteParams::default()).await.unwrap();
+    while namespaces.get_opt(&id).await.unwrap().is_some() {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
     let told = here.says(&[&carry(&here, &there)[..], &["--dry-run"]].concat());
     assert!(told.contains("3 Machine\n"), "{told}");
 
@@ -44,11 +57,16 @@ async fn a_running_cluster_moves_there_and_back() {
     here.wait_for_nodes("pets", 3).await;
     assert_eq!(here.nodes("pets").await, nodes);
     assert_eq!(here.plans().await, plans);
+    // Whose it is has come along, both ways.
+    let cluster = here.says(&["get", "cluster", "pets", "-o", "yaml"]);
+    let uid = cluster.lines().find_map(|line| line.trim().strip_prefix("uid: ")).unwrap();
+    let namespace = Api::<Namespace>::all(here.client().await).get(&id).await.unwrap();
+    let owner = namespace.metadata.annotations.unwrap_or_default().remove("herdsman.io/owner");
+    assert_eq!(owner, Some(format!("fleet-default/pets/{uid}")));
 }
 
 /// Deletes a cluster, until it is gone.
 async fn delete(up: &Up, name: &str) {
-    use kube::api::{Api, ApiResource, DeleteParams, DynamicObject};
     let kind = ApiResource {
         group: "provisioning.cattle.io".into(),
         version: "v1".into(),

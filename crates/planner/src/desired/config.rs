@@ -51,7 +51,7 @@ pub(super) fn config(
     etcd(context, &mut values, s3);
     role(context, &mut values, registry);
     control_plane(context, &mut values);
-    if let Some(name) = context.machine.plan.labels.get(labels::NODE_NAME) {
+    if let Some(name) = context.machine.bootstrap.labels.get(labels::NODE_NAME) {
         values.insert("node-name".into(), name.as_str().into());
     }
     prime(context, &mut values);
@@ -172,7 +172,7 @@ fn node(context: &Context<'_>, values: &mut FreeMap) {
         serde_json::from_str(json(api::catalogue::annotations::LABELS)).unwrap_or_default();
     let mut labels: Vec<String> = own.iter().map(|(key, value)| format!("{key}={value}")).collect();
     labels.push(format!("{}={}", labels::MACHINE_UID, machine.id));
-    let lifecycle = LIFECYCLE.iter().filter_map(|key| Some((key, machine.plan.labels.get(*key)?)));
+    let lifecycle = LIFECYCLE.iter().filter_map(|key| Some((key, machine.bootstrap.labels.get(*key)?)));
     labels.extend(lifecycle.map(|(key, value)| format!("{key}={value}")));
     append(values, "node-label", labels);
 

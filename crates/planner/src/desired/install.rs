@@ -130,7 +130,7 @@ pub(super) fn scripts(context: &Context<'_>) -> Vec<File> {
 /// An init node without a control plane has no Node object that would tell its address: etcd is asked.
 pub(super) fn periodic(context: &Context<'_>) -> Vec<PeriodicInstruction> {
     let disabled = api::catalogue::annotations::JOIN_URL_AUTOSET_DISABLED;
-    let autoset = !context.machine.plan.annotations.contains_key(disabled);
+    let autoset = !context.machine.bootstrap.annotations.contains_key(disabled);
     if !context.placement.init || !context.roles.is_only_etcd() || !autoset {
         return Vec::new();
     }

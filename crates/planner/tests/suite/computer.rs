@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use plan::agent::{Chores, Job, Local, Outcome, Report, Seen, Source, Step, Tended, decide};
 use plan::periodic::Run;
 use plan::secret::{Data, PlanSecret, apply_changes};
-use planner::{Address, Infra, Machine, MemberRemoval, Node, PlanView, Trouble};
+use planner::{Address, Bootstrap, Infra, Machine, MemberRemoval, Node, PlanView, Trouble};
 use serde_json::Value;
 
 /// One machine.
@@ -16,7 +16,9 @@ pub(crate) struct Computer {
     pub(crate) name: String,
     pub(crate) number: u32,
     pub(crate) machine_labels: BTreeMap<String, String>,
-    pub(crate) labels: BTreeMap<String, String>,
+    /// What its RKEBootstrap says.
+    pub(crate) bootstrap: Bootstrap,
+    /// Annotations of its plan Secret.
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) data: Data,
     pub(crate) revision: u64,
@@ -72,7 +74,7 @@ pub(crate) struct Kubelet {
 
 impl Computer {
     pub(crate) fn has(&self, label: &str) -> bool {
-        self.labels.get(label).is_some_and(|value| value == "true")
+        self.bootstrap.labels.get(label).is_some_and(|value| value == "true")
     }
 
     pub(crate) fn is_etcd(&self) -> bool {
@@ -109,6 +111,14 @@ impl Computer {
         self.touch();
     }
 
+    pub(crate) fn mark(&mut self, annotation: &str, value: Option<String>) {
+        match value {
+            Some(value) => self.bootstrap.annotations.insert(annotation.to_owned(), value),
+            None => self.bootstrap.annotations.remove(annotation),
+        };
+        self.touch();
+    }
+
     /// The machine as the planner's shell would gather it.
     pub(crate) fn gather(&mut self) -> Arc<Machine> {
         if let Some(cached) = &self.cache {
@@ -140,7 +150,8 @@ impl Computer {
             force_remove: self.force_remove,
             infra: self.infra.clone(),
             node,
-            plan: PlanView::read(self.labels.clone(), self.annotations.clone(), &self.data),
+            bootstrap: self.bootstrap.clone(),
+            plan: PlanView::read(self.annotations.clone(), &self.data),
         });
         self.cache = Some(machine.clone());
         machine

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::catalogue::{annotations, labels, secrets::types};
 use planner::{
-    Address, Cluster, Driver, DriverAddresses, Epoch, Machine, MachineName, Object, Placement, PlanView,
+    Address, Bootstrap, Cluster, Driver, DriverAddresses, Epoch, Machine, MachineName, Object, Placement,
     Releases, render,
 };
 use serde_json::json;
@@ -28,12 +28,12 @@ fn case(name: &'static str, version: &str, roles: &[&str], init: bool) -> Case {
     let mut cluster = spec::cluster("prod", version);
     cluster.tokens = Some(spec::tokens());
     let words = spec::role_labels("prod", name, roles);
-    let plan = PlanView { labels: words.clone(), ..PlanView::default() };
+    let bootstrap = Bootstrap { labels: words.clone(), ..Bootstrap::default() };
     let machine = Machine {
         id: format!("uid-{name}"),
         labels: words,
         infrastructure_ready: true,
-        plan,
+        bootstrap,
         ..Machine::default()
     };
     let server = (!init).then(|| JOIN.to_owned());
@@ -47,7 +47,7 @@ impl Case {
     }
 
     fn note(mut self, annotation: &str, value: &str) -> Self {
-        self.machine.plan.annotations.insert(annotation.into(), value.into());
+        self.machine.bootstrap.annotations.insert(annotation.into(), value.into());
         self
     }
 
@@ -179,7 +179,7 @@ fn places() -> Vec<Case> {
         case("k3s-custom-node", K3S, &["worker"], false)
             .note(annotations::LABELS, r#"{"foo":"bar","ball":"life"}"#).note(annotations::TAINTS, taints)
             .note(annotations::ADDRESS, "203.0.113.6").note(annotations::INTERNAL_ADDRESS, "10.1.0.6, 169.254.1.1")
-            .with(|_, machine| { machine.plan.labels.insert(labels::NODE_NAME.into(), "chosen".into()); }),
+            .with(|_, machine| { machine.bootstrap.labels.insert(labels::NODE_NAME.into(), "chosen".into()); }),
         case("rke2-driver", RKE2, &["etcd", "control-plane"], false).with(|_, machine| machine.infra.driver = Some(driver("amazonec2"))),
         case("rke2-driver-pod", RKE2, &["worker"], false).with(|_, machine| machine.infra.driver = Some(driver("pod"))),
         case("rke2-native", RKE2, &["etcd", "control-plane"], false).with(native),

@@ -116,7 +116,7 @@ fn machine_command(world: &mut World, verb: &str, words: &[&str]) {
         "force" => computer.force_remove = true,
         "address" => {
             let list = words[1..].iter().map(|address| (*address).to_owned()).collect::<Vec<_>>().join(",");
-            computer.annotations.insert(annotations::INTERNAL_ADDRESS.into(), list);
+            computer.bootstrap.annotations.insert(annotations::INTERNAL_ADDRESS.into(), list);
         }
         "driver" => {
             let saved = DriverAddresses {

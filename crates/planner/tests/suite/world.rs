@@ -81,7 +81,7 @@ impl World {
             name: name.into(),
             number,
             machine_labels: words.clone(),
-            labels: words,
+            bootstrap: planner::Bootstrap { labels: words, ..Default::default() },
             infrastructure_ready: true,
             has_hook: roles.contains(&"etcd"),
             alive: true,
@@ -152,12 +152,12 @@ impl World {
                 self.say(format!("planner: {name} {word}{}", label.trim_start_matches("rke.cattle.io/")));
                 let computer = self.computer(name.as_str());
                 match value {
-                    Some(value) => computer.labels.insert((*label).into(), value.clone()),
-                    None => computer.labels.remove(*label),
+                    Some(value) => computer.bootstrap.labels.insert((*label).into(), value.clone()),
+                    None => computer.bootstrap.labels.remove(*label),
                 };
                 computer.touch();
             }
-            for (annotation, value) in &marks.annotations {
+            for (annotation, value) in marks.annotations.iter().chain(&marks.handshake) {
                 let short = annotation.trim_start_matches("rke.cattle.io/");
                 match (value, short) {
                     (Some(value), "join-url" | "joined-to") => {
@@ -166,7 +166,11 @@ impl World {
                     (Some(_), _) => self.say(format!("planner: {name} {short}")),
                     (None, _) => self.say(format!("planner: {name} no {short}")),
                 }
-                self.computer(name.as_str()).annotate(annotation, value.clone());
+                let computer = self.computer(name.as_str());
+                match marks.handshake.contains_key(annotation) {
+                    true => computer.annotate(annotation, value.clone()),
+                    false => computer.mark(annotation, value.clone()),
+                }
             }
         }
         for (name, write) in decision.writes.iter().filter(|(name, _)| !refused.contains(*name)) {

@@ -98,6 +98,19 @@ pub(super) fn creator(request: &Request<'_>, _: &Answers<'_>, findings: &mut Fin
     findings.invalid(creator_errors(old, request.new.metadata.annotations.as_ref(), user));
 }
 
+/// Ours: ids are given by the server. Old objects that have the annotation keep it, and it decides nothing.
+pub(super) fn management_name(request: &Request<'_>, _: &Answers<'_>, findings: &mut Findings) {
+    let key = annotations::MANAGEMENT_CLUSTER_NAME;
+    let noted =
+        |marks: Option<&BTreeMap<String, String>>| marks?.get(key).filter(|id| !id.is_empty()).cloned();
+    let Some(asked) = noted(request.new.metadata.annotations.as_ref()) else { return };
+    let before = request.old.and_then(|old| noted(old.metadata.annotations.as_ref()));
+    if !request.master && before.as_ref() != Some(&asked) {
+        let path = Path::new("metadata").child("annotations").key(key);
+        findings.invalid([FieldError::forbidden(&path, "the server gives the cluster its id: leave it out")]);
+    }
+}
+
 /// What is wrong with the note of who made an object; `old` is there on updates. Without a user, somebody writes who may note anybody.
 pub(super) fn creator_errors(
     old: Option<Option<&BTreeMap<String, String>>>,

@@ -84,6 +84,22 @@ fn check(base: fn() -> Cluster, cases: &[Case], updating: bool) {
 }
 
 #[test]
+fn an_id_that_is_there_stays() {
+    let (mut old, mut new) = (driver(), driver());
+    annotate(&mut old, annotations::MANAGEMENT_CLUSTER_NAME, "c-m-aaaaaaaa");
+    let said = |old: &Cluster, new: &Cluster, master: bool| {
+        validate(&Request { master, ..update(old, new) }, &answers()).message()
+    };
+    assert_eq!(said(&old, &old, false), "");
+    assert_eq!(said(&old, &new, false), "");
+    for id in ["c-m-bbbbbbbb", "kube-system"] {
+        annotate(&mut new, annotations::MANAGEMENT_CLUSTER_NAME, id);
+        assert!(said(&old, &new, false).contains("management-cluster-name"), "{id}");
+        assert_eq!(said(&old, &new, true), "");
+    }
+}
+
+#[test]
 fn on_creation() {
     let cases: &[Case] = &[
         // 1
@@ -103,6 +119,12 @@ fn on_creation() {
             |one| pool(one, 0).name = "a b".into(),
             422,
             r#"spec.rkeConfig.machinePools[0].name: Invalid value: "a b""#,
+        ),
+        // The id is the server's to give.
+        (
+            |one| annotate(one, annotations::MANAGEMENT_CLUSTER_NAME, "c-m-aaaaaaaa"),
+            422,
+            "metadata.annotations[provisioning.cattle.io/management-cluster-name]: Forbidden: the server gives",
         ),
         // 4
         (|one| annotate(one, annotations::CREATOR_ID, "u-2"), 422, "must be the user who makes the object"),

@@ -51,14 +51,13 @@ pub(super) fn plan(
     owner: &Owner,
     bootstrap: &RKEBootstrap,
     machine: &Machine,
-    cluster: &Cluster,
     server_ca: &str,
 ) -> Vec<Object> {
     let name = names::plan_secret(names::Bootstrap(&owner.id.name));
     let mut account_labels = account_labels(owner, machine, "plan");
     account_labels.insert(labels::PLAN_SECRET_NAME.into(), name.clone());
     let account = ServiceAccount { metadata: owner.metadata(&name, account_labels), ..Default::default() };
-    let mut metadata = owner.metadata(&name, plan_labels(bootstrap, machine, cluster));
+    let mut metadata = owner.metadata(&name, plan_labels(bootstrap, machine));
     metadata.annotations = plan_annotations(bootstrap, server_ca);
     let secret = Secret { metadata, type_: Some(types::MACHINE_PLAN.into()), ..Default::default() };
     let role = Role {
@@ -112,8 +111,9 @@ fn account_labels(owner: &Owner, machine: &Machine, role: &str) -> BTreeMap<Stri
     ])
 }
 
-/// Back-references for whoever finds the Secret, then the bootstrap object's labels, which win.
-fn plan_labels(bootstrap: &RKEBootstrap, machine: &Machine, cluster: &Cluster) -> BTreeMap<String, String> {
+/// Labels of a machine's plan Secret: back-references for whoever finds it, then the bootstrap object's labels, which win. Plans are
+/// rendered from these, and not from what stands on the Secret.
+pub fn plan_labels(bootstrap: &RKEBootstrap, machine: &Machine) -> BTreeMap<String, String> {
     let name = |metadata: &ObjectMeta| metadata.name.clone().unwrap_or_default();
     let mut all: BTreeMap<String, String> = [
         (labels::MACHINE_NAME, name(&machine.metadata)),
@@ -124,7 +124,7 @@ fn plan_labels(bootstrap: &RKEBootstrap, machine: &Machine, cluster: &Cluster) -
         (labels::PLAN_MACHINE_NAME, name(&machine.metadata)),
         (labels::PLAN_CLUSTER_GROUP, Cluster::GROUP.to_owned()),
         (labels::PLAN_CLUSTER_KIND, Cluster::KIND.to_owned()),
-        (labels::PLAN_CLUSTER_NAME, name(&cluster.metadata)),
+        (labels::PLAN_CLUSTER_NAME, machine.spec.cluster_name.clone()),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into();

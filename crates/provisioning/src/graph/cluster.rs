@@ -10,7 +10,7 @@ use api::provisioning::v1::{Cluster, RKEConfig};
 use api::rke::v1::{RKECluster, RKEControlPlane, RKEControlPlaneSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{cluster_spec, identity};
+use super::{Facts, cluster_spec, identity};
 use crate::object::controller_reference;
 
 /// The infrastructure cluster of clusters that bring none.
@@ -22,7 +22,8 @@ pub(super) fn infrastructure(cluster: &Cluster) -> RKECluster {
 }
 
 /// The control plane, with the configuration of every node.
-pub(super) fn control_plane(cluster: &Cluster, config: &RKEConfig, encoded: Option<&str>) -> RKEControlPlane {
+pub(super) fn control_plane(facts: &Facts<'_>, config: &RKEConfig) -> RKEControlPlane {
+    let (cluster, encoded) = (facts.cluster, facts.encoded_spec);
     let init_node = labels::INIT_NODE_MACHINE_ID;
     let label = cluster.metadata.labels.as_ref().and_then(|labels| labels.get(init_node));
     let mut metadata = metadata(cluster);
@@ -32,7 +33,6 @@ pub(super) fn control_plane(cluster: &Cluster, config: &RKEConfig, encoded: Opti
         (annotations::CLUSTER_SPEC.into(), cluster_spec::encode(&cluster.spec, encoded)),
         (prime.into(), annotation(cluster, prime).into()),
     ]));
-    let status = cluster.status.clone().unwrap_or_default();
     RKEControlPlane {
         spec: RKEControlPlaneSpec {
             configuration: config.configuration.clone(),
@@ -44,7 +44,7 @@ pub(super) fn control_plane(cluster: &Cluster, config: &RKEConfig, encoded: Opti
             rotate_encryption_keys: config.rotate_encryption_keys.clone(),
             kubernetes_version: cluster.spec.kubernetes_version.clone(),
             cluster_name: metadata.name.clone().unwrap_or_default(),
-            management_cluster_name: status.cluster_name,
+            management_cluster_name: facts.id.into(),
             unmanaged_config: false,
         },
         metadata,

@@ -22,12 +22,16 @@ pub enum Joined {
     },
 }
 
-/// What a machine's node says. `machine_uid` is the id that the node bears in the label `rke.cattle.io/machine`.
+/// Labels that only the distribution's servers give to a Node: a kubelet may not, by Kubernetes' NodeRestriction.
+const SERVER_ROLES: [&str; 2] = ["node-role.kubernetes.io/etcd", "node-role.kubernetes.io/control-plane"];
+
+/// What a machine's node says. `machine_uid` is the id that the node bears in the label `rke.cattle.io/machine`; a kubelet may set that
+/// one as it likes. The node of a `server` therefore needs a role that only servers get, and an id that several nodes bear is nobody's.
 pub fn joined(
     infrastructure_group: &str,
     known_provider_id: &str,
     infra_conditions: &[GenericCondition],
-    machine_uid: &str,
+    (machine_uid, server): (&str, bool),
     nodes: &[Node],
 ) -> Joined {
     let groups = [MACHINE_GROUP, CustomMachine::GROUP, "elemental.cattle.io"];
@@ -39,9 +43,13 @@ pub fn joined(
     }
     let bears = |node: &&Node| {
         let found = node.metadata.labels.as_ref().and_then(|all| all.get(labels::MACHINE_UID));
-        !machine_uid.is_empty() && found.is_some_and(|uid| uid == machine_uid)
+        !machine_uid.is_empty() && found.is_some_and(|uid| uid == machine_uid) && (!server || is_server(node))
     };
-    let Some(node) = nodes.iter().find(bears).filter(|node| is_ready(node)) else { return Joined::NotYet };
+    let mut bearers = nodes.iter().filter(bears);
+    let (Some(node), None) = (bearers.next(), bearers.next()) else { return Joined::NotYet };
+    if !is_ready(node) {
+        return Joined::NotYet;
+    }
     let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone()).unwrap_or_default();
     if provider_id.is_empty() {
         return Joined::NotYet;
@@ -52,6 +60,11 @@ pub fn joined(
         address: one.address.clone(),
     });
     Joined::Yes { addresses: addresses.collect(), provider_id }
+}
+
+fn is_server(node: &Node) -> bool {
+    let labels = node.metadata.labels.as_ref();
+    labels.is_some_and(|all| SERVER_ROLES.iter().any(|role| all.contains_key(*role)))
 }
 
 fn is_ready(node: &Node) -> bool {

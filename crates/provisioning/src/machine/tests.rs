@@ -519,7 +519,7 @@ fn a_node_gives_its_machine_id_and_addresses() {
     };
     let yes = [api::GenericCondition { type_: "Ready".into(), status: "True".into(), ..Default::default() }];
     let look = |group: &str, known: &str, conditions: &[api::GenericCondition], node| {
-        joined(group, known, conditions, "u1", &[node])
+        joined(group, known, conditions, ("u1", false), &[node])
     };
     let ours = "rke-machine.cattle.io";
     let found = look(ours, "", &yes, node("u1", "True", "k3s://n"));
@@ -536,4 +536,42 @@ fn a_node_gives_its_machine_id_and_addresses() {
         Joined::Nothing,
         "the provider says its own"
     );
+}
+
+#[test]
+fn a_kubelet_does_not_take_the_place_of_a_server() {
+    let node = |name: &str, more: &[&str]| -> k8s_openapi::api::core::v1::Node {
+        let mut labels = json!({"rke.cattle.io/machine": "u1"});
+        more.iter().for_each(|label| labels[*label] = "true".into());
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"providerID": format!("k3s://{name}")},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}], "addresses": [{"type": "InternalIP", "address": name}]},
+        }))
+        .unwrap()
+    };
+    let yes = [api::GenericCondition { type_: "Ready".into(), status: "True".into(), ..Default::default() }];
+    let look = |server: bool, nodes: &[k8s_openapi::api::core::v1::Node]| match joined(
+        "rke-machine.cattle.io",
+        "",
+        &yes,
+        ("u1", server),
+        nodes,
+    ) {
+        Joined::Yes { provider_id, .. } => Some(provider_id),
+        _ => None,
+    };
+    let (evil, etcd) = (node("evil", &[]), node("s1", &["node-role.kubernetes.io/etcd"]));
+    let plane = node("s2", &["node-role.kubernetes.io/control-plane"]);
+    let found = |name: &str| Some(format!("k3s://{name}"));
+    for (server, nodes, expected) in [
+        (true, vec![evil.clone()], None),
+        (true, vec![evil.clone(), etcd.clone()], found("s1")),
+        (true, vec![plane.clone(), evil.clone()], found("s2")),
+        (true, vec![plane, etcd], None),
+        (false, vec![evil.clone()], found("evil")),
+        (false, vec![evil, node("w1", &[])], None),
+    ] {
+        assert_eq!(look(server, &nodes), expected, "server: {server}, {} nodes", nodes.len());
+    }
 }

@@ -62,8 +62,10 @@ impl Shape {
     pub(crate) fn render_over(&self, existing: &[Object]) -> Result<Graph, Hold> {
         let control_plane = existing.iter().find(|object| object.kind() == "RKEControlPlane");
         let encoded = control_plane.and_then(|object| object.annotation("rke.cattle.io/cluster-spec"));
+        let status = self.cluster.status.as_ref();
         render(&Facts {
             cluster: &self.cluster,
+            id: status.map(|status| status.cluster_name.as_str()).unwrap_or_default(),
             configs: &self.configs,
             credentials: &self.credentials,
             encoded_spec: encoded,

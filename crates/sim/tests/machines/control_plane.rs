@@ -13,8 +13,8 @@ use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, P
 use plan::orchestrator;
 use plan::secret::{Changes, Data};
 use planner::{
-    Address, CapiCluster, Cluster, ClusterAgent, Decision, Machine, MachineName, MemberRemoval, Memo,
-    PlanView, Release, Snapshot, State, Tokens, decide_with,
+    Address, Bootstrap, CapiCluster, Cluster, ClusterAgent, Decision, Machine, MachineName, MemberRemoval,
+    Memo, PlanView, Release, Snapshot, State, Tokens, decide_with,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -218,11 +218,12 @@ impl Story {
                 infrastructure_ready: true,
                 has_hook: known.has_hook,
                 node: node.map(node_view),
-                plan: PlanView::read(
-                    secret.metadata.labels.clone().unwrap_or_default(),
-                    secret.metadata.annotations.clone().unwrap_or_default(),
-                    &data(&secret),
-                ),
+                // The stand-in has no RKEBootstraps: the Secret keeps both.
+                bootstrap: Bootstrap {
+                    labels: secret.metadata.labels.clone().unwrap_or_default(),
+                    annotations: secret.metadata.annotations.clone().unwrap_or_default(),
+                },
+                plan: PlanView::read(secret.metadata.annotations.clone().unwrap_or_default(), &data(&secret)),
                 ..Machine::default()
             };
             machines.insert(MachineName::from(name), Arc::new(machine));
@@ -286,7 +287,7 @@ impl Story {
                 for (key, value) in &marks.labels {
                     patch["metadata"]["labels"][*key] = json!(value);
                 }
-                for (key, value) in &marks.annotations {
+                for (key, value) in marks.annotations.iter().chain(&marks.handshake) {
                     patch["metadata"]["annotations"][*key] = json!(value);
                 }
             }

@@ -8,17 +8,19 @@ use api::capi::v1beta2::{Machine, MachineStatus};
 use api::catalogue::secrets::keys;
 use api::catalogue::{annotations, conditions};
 use api::machine::Driver as DriverKind;
-use api::rke::v1::CustomMachine;
+use api::rke::v1::{CustomMachine, RKEBootstrap};
 use api::{Kind as _, machine};
 use k8s_openapi::api::core::v1::Node as DownstreamNode;
 use kit::object::Unreadable;
 use kit::{Object, conditions as findings};
 use plan::PlanSecret;
 use plan::orchestrator;
-use planner::{Address, Driver, DriverAddresses, Infra, MemberRemoval, Node, PlanView, Trouble};
+use planner::{Address, Bootstrap, Driver, DriverAddresses, Infra, MemberRemoval, Node, PlanView, Trouble};
+use provisioning::bootstrap::plan_labels;
 use serde_json::Value;
 
 use super::super::known::Sighting;
+use super::super::legacy;
 use super::super::references::decoded;
 use super::Parts;
 
@@ -40,10 +42,7 @@ pub(super) fn read(parts: &Parts, before: Option<Read>) -> Result<Read, Unreadab
     let status = view.status.clone().unwrap_or_default();
     let data = parts.secret.as_ref().map(|secret| decoded(&secret.document()["data"])).unwrap_or_default();
     let words = |words: &Option<planner::Words>| words.clone().unwrap_or_default();
-    let plan = parts
-        .secret
-        .as_ref()
-        .map(|secret| PlanView::read(words(&secret.meta().labels), words(&secret.meta().annotations), &data));
+    let plan = parts.secret.as_ref().map(|secret| PlanView::read(words(&secret.meta().annotations), &data));
     let machine = planner::Machine {
         id: identity(&parts.machine).to_owned(),
         labels: words(&parts.machine.meta().labels),
@@ -62,6 +61,7 @@ pub(super) fn read(parts: &Parts, before: Option<Read>) -> Result<Read, Unreadab
             .is_some_and(|bootstrap| bootstrap.annotation(annotations::ETCD_FORCE_REMOVE) == Some("true")),
         infra: infra(parts, &view),
         node: node(parts, &status)?,
+        bootstrap: bootstrap(parts, &view)?,
         plan: plan.unwrap_or_default(),
     };
     let machine = match before.filter(|before| *before.machine == machine) {
@@ -69,6 +69,15 @@ pub(super) fn read(parts: &Parts, before: Option<Read>) -> Result<Read, Unreadab
         None => Arc::new(machine),
     };
     Ok(Read { stamp, machine, plan_failed: orchestrator::plan_applied_is_false(&PlanSecret::read(&data)) })
+}
+
+/// What the RKEBootstrap says of the machine. It counts from when there is a Secret that a plan can be delivered to.
+fn bootstrap(parts: &Parts, machine: &Machine) -> Result<Bootstrap, Unreadable> {
+    let (Some(bootstrap), Some(secret)) = (&parts.bootstrap, &parts.secret) else {
+        return Ok(Bootstrap::default());
+    };
+    let labels = plan_labels(&*bootstrap.view::<RKEBootstrap>()?, machine);
+    Ok(legacy::words(labels, bootstrap, secret, parts.moved))
 }
 
 /// The id that a machine bears on its node: written once, and the object's own until then.
@@ -98,6 +107,7 @@ fn stamp(parts: &Parts) -> String {
         of(infra),
         of(parts.driver_state.as_ref()),
         node,
+        parts.moved.to_string(),
     ]
     .join(" ")
 }
@@ -288,6 +298,7 @@ mod tests {
             machine: object(json!({"metadata": {"name": "m"}})),
             bootstrap: None,
             secret: None,
+            moved: true,
             infra: None,
             driver_state: None,
             node,
