@@ -33,8 +33,16 @@ macro_rules! attack {
 }
 
 /// They run one after the other, in this order.
-const ATTACKS: &[Attack] =
-    &[attack!(neighbour::without_a_token_nothing_is_given), attack!(tenant::rights_end_at_the_namespace)];
+const ATTACKS: &[Attack] = &[
+    attack!(neighbour::without_a_token_nothing_is_given),
+    attack!(tenant::rights_end_at_the_namespace),
+    attack!(tenant::an_annotation_takes_no_cluster),
+    attack!(tenant::a_status_takes_no_cluster),
+    attack!(tenant::a_namespace_is_not_adopted),
+    attack!(tenant::a_secret_opens_no_other_cluster),
+    attack!(tenant::a_registration_token_of_its_own_is_none),
+    attack!(tenant::a_control_plane_reads_no_other_token),
+];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "default"]

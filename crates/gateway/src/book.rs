@@ -5,15 +5,18 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use api::management::v3::ClusterRegistrationToken;
 use apiserver::auth::Tokens;
 use clock::Clock;
-use kit::{Cache, Caches, Change, Key, KindId};
+use jiff::Timestamp;
+use kit::{Cache, Caches, Change, Key, KindId, Object};
 use kubeapi::authn::{SERVICE_ACCOUNTS, User};
 use provisioning::bootstrap::token::Lifetimes;
 use provisioning::custom::registration_token;
 use tokio::sync::Notify;
 
-use crate::credential::{self, AgentToken, Credential, Hash};
+use crate::credential::{self, AgentToken, Beside, Credential, Hash};
+use crate::lineage::Lineage;
 
 /// What tokens of agents begin with, so that people and scanners know one when they see it.
 pub const PREFIX: &str = "hat_";
@@ -55,6 +58,35 @@ struct Inner {
 struct Followed {
     secrets: Arc<Cache>,
     accounts: Arc<Cache>,
+    tokens: Arc<Cache>,
+    lineage: Lineage,
+}
+
+impl Followed {
+    fn all(&self) -> [&Arc<Cache>; 3] {
+        [&self.secrets, &self.accounts, &self.tokens]
+    }
+
+    /// What a token is good for by one of its Secrets.
+    fn judge(
+        &self,
+        secret: &Object,
+        hash: &Hash,
+        lifetimes: Lifetimes,
+        now: Timestamp,
+    ) -> Option<Credential> {
+        let namespace = secret.namespace();
+        let system = registration_token::secret_name(api::names::SYSTEM_REGISTRATION_TOKEN);
+        let owner = credential::registration_owner(secret);
+        let token = owner.and_then(|owner| self.tokens.get(&Key::new(namespace, &owner.name)));
+        let management = owner.and_then(|_| self.lineage.management(namespace));
+        let beside = Beside {
+            has_system: self.secrets.get(&Key::new(namespace, &system)).is_some(),
+            token: token.as_deref(),
+            management: management.as_deref(),
+        };
+        credential::judge(secret, hash, &beside, lifetimes, now)
+    }
 }
 
 impl std::fmt::Debug for Book {
@@ -90,7 +122,12 @@ impl Book {
 
     /// From now on it knows what these caches know. The first ones count.
     pub fn follow(&self, caches: &Caches) {
-        let followed = Followed { secrets: caches.of(&secrets()), accounts: caches.of(&accounts()) };
+        let followed = Followed {
+            secrets: caches.of(&secrets()),
+            accounts: caches.of(&accounts()),
+            tokens: caches.of(&KindId::of::<ClusterRegistrationToken>()),
+            lineage: Lineage::new(caches),
+        };
         if self.0.followed.set(followed.clone()).is_err() {
             return;
         }
@@ -107,7 +144,10 @@ impl Book {
 
     /// Whether all tokens are known.
     pub fn ready(&self) -> bool {
-        self.0.followed.get().is_some_and(|followed| followed.secrets.synced() && followed.accounts.synced())
+        let synced = |followed: &Followed| {
+            followed.all().into_iter().all(|cache| cache.synced()) && followed.lineage.synced()
+        };
+        self.0.followed.get().is_some_and(synced)
     }
 
     /// Waits until all tokens are known. Gives whether they are: who has waited long enough should come again.
@@ -117,8 +157,10 @@ impl Book {
                 let mut told = std::pin::pin!(self.0.followed_now.notified());
                 told.as_mut().enable();
                 if let Some(followed) = self.0.followed.get() {
-                    followed.secrets.wait_synced().await;
-                    followed.accounts.wait_synced().await;
+                    for cache in followed.all() {
+                        cache.wait_synced().await;
+                    }
+                    followed.lineage.wait_synced().await;
                     return;
                 }
                 told.await;
@@ -143,12 +185,9 @@ impl Book {
     pub fn find_hash(&self, hash: &Hash) -> Option<Credential> {
         let followed = self.0.followed.get()?;
         let now = self.0.clock.now();
-        self.secrets_of(hash).iter().find_map(|key| {
-            let secret = followed.secrets.get(key)?;
-            let system = registration_token::secret_name(api::names::SYSTEM_REGISTRATION_TOKEN);
-            let has_system = followed.secrets.get(&Key::new(&key.namespace, &system)).is_some();
-            credential::judge(&secret, hash, has_system, self.0.lifetimes, now)
-        })
+        self.secrets_of(hash)
+            .iter()
+            .find_map(|key| followed.judge(&*followed.secrets.get(key)?, hash, self.0.lifetimes, now))
     }
 
     /// Whom an agent's token acts as. Its plan and its account have to be the ones that it was made for.

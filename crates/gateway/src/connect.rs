@@ -30,6 +30,7 @@ use crate::book::{self, Book};
 use crate::credential::{self, Credential};
 use crate::headers;
 use crate::issue::{self, MANAGER};
+use crate::lineage::Lineage;
 use crate::waiting::Waiting;
 
 pub use refusal::Refusal;
@@ -102,6 +103,7 @@ pub struct Registrar {
     accounts: Arc<Cache>,
     machines: Arc<Cache>,
     clusters: Arc<Cache>,
+    lineage: Lineage,
 }
 
 impl std::fmt::Debug for Registrar {
@@ -115,23 +117,23 @@ impl Registrar {
     pub fn new(caches: Caches, book: Book, clock: Arc<dyn Clock>, entropy: Arc<Mutex<dyn Entropy>>) -> Self {
         let waiting = Waiting::default();
         let (secrets, accounts) = (caches.of(&book::secrets()), caches.of(&book::accounts()));
+        let lineage = Lineage::new(&caches);
         let (machines, clusters) = (caches.of(&KindId::of::<Machine>()), caches.of(&KindId::of::<Cluster>()));
         for cache in [&secrets, &accounts, &machines] {
             waiting.listen(cache);
         }
-        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, clusters }
+        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, clusters, lineage }
     }
 
     /// Whether enough is known to register anybody.
     pub fn ready(&self) -> bool {
-        self.book.ready() && self.machines.synced() && self.clusters.synced()
+        self.book.ready() && self.lineage.synced()
     }
 
     /// Waits until it is.
     pub async fn wait_ready(&self) {
         while !self.book.wait_ready().await {}
-        self.machines.wait_synced().await;
-        self.clusters.wait_synced().await;
+        self.lineage.wait_synced().await;
     }
 
     /// Who introduces itself.
@@ -233,10 +235,9 @@ impl Registrar {
         }
     }
 
-    /// The cluster that a management cluster stands for.
+    /// The cluster that a management cluster was made for.
     fn cluster(&self, management: &str) -> Result<Arc<Object>, Refusal> {
-        let found = self.clusters.filed(&kit::index::managed_as(management)).into_iter().next();
-        found.ok_or_else(|| Refusal::NoCluster(management.into()))
+        self.lineage.cluster(management).ok_or_else(|| Refusal::NoCluster(management.into()))
     }
 
     /// Makes the request of a host, unless it is there.
