@@ -35,6 +35,8 @@ macro_rules! attack {
 /// They run one after the other, in this order.
 const ATTACKS: &[Attack] = &[
     attack!(neighbour::without_a_token_nothing_is_given),
+    attack!(neighbour::a_label_makes_no_server),
+    attack!(neighbour::an_id_of_another_cluster_gives_no_plan),
     attack!(tenant::rights_end_at_the_namespace),
     attack!(tenant::an_annotation_takes_no_cluster),
     attack!(tenant::a_status_takes_no_cluster),
