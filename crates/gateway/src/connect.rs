@@ -23,12 +23,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kit::{Cache, Caches, Key, KindId, Object};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use provisioning::custom::{Request, label_problem};
 use serde_json::{Value, json};
 
 use crate::book::{self, Book};
 use crate::credential::Credential;
 use crate::headers;
 use crate::issue::{self, MANAGER};
+use crate::lineage::{self, Lineage};
 use crate::waiting::Waiting;
 
 pub use refusal::Refusal;
@@ -90,6 +92,14 @@ current-context: agent
     )
 }
 
+/// Refuses a host that gives itself labels which are not its to give.
+fn check_labels(headers: &HeaderMap) -> Result<(), Refusal> {
+    let said = headers::introduction(headers).to_string();
+    // What else cannot be read is the controller's to tell.
+    let Ok(request) = Request::read(said.as_bytes()) else { return Ok(()) };
+    label_problem(&request.labels).map_or(Ok(()), |problem| Err(Refusal::Labels(problem)))
+}
+
 /// Registers nodes.
 pub struct Registrar {
     caches: Caches,
@@ -102,6 +112,7 @@ pub struct Registrar {
     machines: Arc<Cache>,
     bootstraps: Arc<Cache>,
     clusters: Arc<Cache>,
+    lineage: Lineage,
 }
 
 impl std::fmt::Debug for Registrar {
@@ -115,6 +126,7 @@ impl Registrar {
     pub fn new(caches: Caches, book: Book, clock: Arc<dyn Clock>, entropy: Arc<Mutex<dyn Entropy>>) -> Self {
         let waiting = Waiting::default();
         let (secrets, accounts) = (caches.of(&book::secrets()), caches.of(&book::accounts()));
+        let lineage = Lineage::new(&caches);
         let (machines, clusters) = (caches.of(&KindId::of::<Machine>()), caches.of(&KindId::of::<Cluster>()));
         let bootstraps = caches.of(&KindId::of::<RKEBootstrap>());
         for cache in [&secrets, &accounts, &machines] {
@@ -124,19 +136,30 @@ impl Registrar {
         waiting.listen_as(&bootstraps, |bootstrap| {
             Key::new(bootstrap.namespace(), &names::plan_secret(names::Bootstrap(bootstrap.name())))
         });
-        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, bootstraps, clusters }
+        Registrar {
+            caches,
+            book,
+            clock,
+            entropy,
+            waiting,
+            secrets,
+            accounts,
+            machines,
+            bootstraps,
+            clusters,
+            lineage,
+        }
     }
 
     /// Whether enough is known to register anybody.
     pub fn ready(&self) -> bool {
-        self.book.ready() && self.machines.synced() && self.clusters.synced()
+        self.book.ready() && self.lineage.synced()
     }
 
     /// Waits until it is.
     pub async fn wait_ready(&self) {
         while !self.book.wait_ready().await {}
-        self.machines.wait_synced().await;
-        self.clusters.wait_synced().await;
+        self.lineage.wait_synced().await;
     }
 
     /// Who introduces itself.
@@ -163,7 +186,7 @@ impl Registrar {
         let (id, credential) = self.introduced(headers).await?;
         let planned = tokio::time::timeout(PATIENCE, async {
             let machine = self.machine(&id, &credential, headers).await?;
-            self.mark(&machine, &id).await?;
+            self.mark(&machine, &id, &credential).await?;
             Ok((self.plan(&machine).await?, machine))
         });
         let (plan, machine) = planned.await.unwrap_or(Err(Refusal::NotYet))?;
@@ -220,29 +243,44 @@ impl Registrar {
         if cluster.deleting() {
             return Err(Refusal::ClusterGoes(cluster.key()));
         }
+        check_labels(headers)?;
         let request = Key::new(management, &names::registered_machine(names::Registrant::Custom, id));
         self.ask(&request, headers).await?;
         let answered = || {
-            let secret = self.secrets.get(&request)?;
+            let secret = self.secrets.get(&request).filter(|secret| !secret.deleting())?;
+            if let Some(why) = secret.annotation(annotations::HERDSMAN_REFUSED) {
+                return Some((Err(Refusal::Refused(why.to_owned())), secret));
+            }
             let name = secret.label(labels::MACHINE_NAME)?;
-            let namespace = secret.label(labels::MACHINE_NAMESPACE).unwrap_or(cluster.namespace());
-            Some((Key::new(namespace, name), secret.clone()))
+            Some((Ok(Key::new(cluster.namespace(), name)), secret.clone()))
         };
-        let (machine, secret) = self.waiting.until(&request, answered).await;
-        let found = self.waiting.until(&machine, || self.machines.get(&machine)).await;
-        let api: Api<Secret> = Api::namespaced(self.caches.client().clone(), management);
-        let preconditions = Some(Preconditions { uid: Some(secret.uid().into()), resource_version: None });
+        let (answer, secret) = self.waiting.until(&request, answered).await;
+        let found = match answer {
+            Ok(machine) => {
+                let found = self.waiting.until(&machine, || self.machines.get(&machine)).await;
+                // The request may have been another host's, whose id has the same short hash.
+                if lineage::belongs(&found, &cluster, id) { Ok(found) } else { Err(Refusal::OtherHost) }
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.forget(&request, secret.uid()).await?;
+        found
+    }
+
+    /// Takes away a request that was answered.
+    async fn forget(&self, request: &Key, uid: &str) -> Result<(), Refusal> {
+        let api: Api<Secret> = Api::namespaced(self.caches.client().clone(), &request.namespace);
+        let preconditions = Some(Preconditions { uid: Some(uid.into()), resource_version: None });
         let options = DeleteParams { preconditions, ..DeleteParams::default() };
         match api.delete(&request.name, &options).await {
             Err(error) if !matches!(kit::write::code(&error), Some(404 | 409)) => Err(error.into()),
-            _ => Ok(found),
+            _ => Ok(()),
         }
     }
 
-    /// The cluster that a management cluster stands for.
+    /// The cluster that a management cluster was made for.
     fn cluster(&self, management: &str) -> Result<Arc<Object>, Refusal> {
-        let found = self.clusters.filed(&kit::index::managed_as(management)).into_iter().next();
-        found.ok_or_else(|| Refusal::NoCluster(management.into()))
+        self.lineage.cluster(management).ok_or_else(|| Refusal::NoCluster(management.into()))
     }
 
     /// Makes the request of a host, unless it is there.
@@ -265,10 +303,20 @@ impl Registrar {
         }
     }
 
-    /// Notes the host's id on its Machine.
-    async fn mark(&self, machine: &Object, id: &str) -> Result<(), Refusal> {
+    /// Notes the host's id on its Machine. A host with the cluster's token is found by its id, and changes none; no host takes the id of
+    /// another Machine of the cluster.
+    async fn mark(&self, machine: &Object, id: &str, credential: &Credential) -> Result<(), Refusal> {
         if machine.label(labels::MACHINE_ID) == Some(id) {
             return Ok(());
+        }
+        if !matches!(credential, Credential::Bootstrap { .. }) {
+            return Err(Refusal::OtherHost);
+        }
+        let cluster = machine.document()["spec"]["clusterName"].as_str().unwrap_or_default();
+        let beside = self.machines.filed(&kit::index::cluster(machine.namespace(), cluster));
+        let bears = |other: &Arc<Object>| other.label(labels::MACHINE_ID) == Some(id) && !other.deleting();
+        if beside.iter().any(bears) {
+            return Err(Refusal::IdTaken);
         }
         let api: Api<Machine> = Api::namespaced(self.caches.client().clone(), machine.namespace());
         let patch = json!({"metadata": {"labels": {(labels::MACHINE_ID): id}}});

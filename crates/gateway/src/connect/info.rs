@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use api::catalogue::headers::CATTLE_FIELD;
 use api::catalogue::secrets::keys;
-use api::names;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
@@ -37,8 +36,7 @@ impl Registrar {
             Credential::Agent(token) => return self.book.machine(token).ok_or(Refusal::NoMachine),
             Credential::Registration { cluster, nodes: true, .. } => {
                 let cluster = self.cluster(cluster)?;
-                let name = names::registered_machine(names::Registrant::Custom, &id);
-                Some(Key::new(cluster.namespace(), &name))
+                return self.lineage.registered(&cluster, &id).ok_or(Refusal::NoMachine);
             }
             Credential::Registration { .. } => return Err(Refusal::TunnelToken),
         };
