@@ -5,10 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use api::capi::v1beta2::Machine;
 use api::management::v3::ClusterRegistrationToken;
 use api::names;
-use api::rke::v1::RKEBootstrap;
 use apiserver::auth::Tokens;
 use clock::Clock;
 use jiff::Timestamp;
@@ -61,15 +59,13 @@ struct Inner {
 struct Followed {
     secrets: Arc<Cache>,
     accounts: Arc<Cache>,
-    bootstraps: Arc<Cache>,
-    machines: Arc<Cache>,
     tokens: Arc<Cache>,
     lineage: Lineage,
 }
 
 impl Followed {
-    fn all(&self) -> [&Arc<Cache>; 5] {
-        [&self.secrets, &self.accounts, &self.bootstraps, &self.machines, &self.tokens]
+    fn all(&self) -> [&Arc<Cache>; 3] {
+        [&self.secrets, &self.accounts, &self.tokens]
     }
 
     /// What a token is good for by one of its Secrets.
@@ -130,8 +126,6 @@ impl Book {
         let followed = Followed {
             secrets: caches.of(&secrets()),
             accounts: caches.of(&accounts()),
-            bootstraps: caches.of(&KindId::of::<RKEBootstrap>()),
-            machines: caches.of(&KindId::of::<Machine>()),
             tokens: caches.of(&KindId::of::<ClusterRegistrationToken>()),
             lineage: Lineage::new(caches),
         };
@@ -202,9 +196,7 @@ impl Book {
         let followed = self.0.followed.get()?;
         let plan = followed.secrets.get(&token.plan).filter(|plan| plan.uid() == token.plan_uid)?;
         let account = followed.accounts.get(&plan.key()).filter(|_| token.account == plan.name())?;
-        let (machines, bootstraps) = (&followed.machines, &followed.bootstraps);
-        let found = kit::machines::of_account(machines, bootstraps, &account, names::plan_secret);
-        Some(found?.machine)
+        followed.lineage.machine(&account, names::plan_secret)
     }
 
     /// Whom an agent's token acts as. Its plan and its account have to be the ones that it was made for.

@@ -9,8 +9,8 @@ use api::management::v3::Cluster as ManagementCluster;
 use api::names::Bootstrap;
 use api::provisioning::v1::Cluster;
 use api::rke::v1::RKEBootstrap;
-use api::{Kind as _, names};
-use kit::{Cache, Caches, Key, KindId, Object, index, lineage, owners};
+use api::names;
+use kit::{Cache, Caches, Key, KindId, Object, index, lineage, machines};
 
 /// Answers from caches.
 #[derive(Clone, Debug)]
@@ -64,27 +64,12 @@ impl Lineage {
 
     /// The Machine of an account. The account is called as the one of an RKEBootstrap is, by `named`; that RKEBootstrap owns it; a Machine
     /// owns the RKEBootstrap and names it as its own: all by UID.
-    #[allow(dead_code, reason = "accounts are still known by their labels")]
     pub(crate) fn machine(
         &self,
         account: &Object,
         named: fn(Bootstrap<'_>) -> String,
     ) -> Option<Arc<Object>> {
-        if account.deleting() {
-            return None;
-        }
-        let owner = owners::of_kind(account.owners(), &KindId::of::<RKEBootstrap>())?;
-        let bootstrap = self.bootstraps.get(&Key::new(account.namespace(), &owner.name))?;
-        if bootstrap.uid() != owner.uid || account.name() != named(Bootstrap(bootstrap.name())) {
-            return None;
-        }
-        let owner = owners::of_kind(bootstrap.owners(), &KindId::of::<Machine>())?;
-        let machine = self.machines.get(&Key::new(bootstrap.namespace(), &owner.name))?;
-        let back = &machine.document()["spec"]["bootstrap"]["configRef"];
-        let is_back = back["name"] == bootstrap.name()
-            && back["kind"] == RKEBootstrap::KIND
-            && back["apiGroup"] == RKEBootstrap::GROUP;
-        (machine.uid() == owner.uid && is_back).then_some(machine)
+        Some(machines::of_account(&self.machines, &self.bootstraps, account, named)?.machine)
     }
 
     /// The Machine of a host that registered with a cluster, by its whole id.

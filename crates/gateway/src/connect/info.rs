@@ -31,16 +31,15 @@ impl Registrar {
     /// The Machine of a host that has registered, by its token and id.
     async fn known(&self, headers: &HeaderMap) -> Result<Arc<Object>, Refusal> {
         let (id, credential) = self.introduced(headers).await?;
-        let found = match &credential {
-            Credential::Bootstrap { account, uid, .. } => return self.bootstrapped(account, uid),
-            Credential::Agent(token) => return self.book.machine(token).ok_or(Refusal::NoMachine),
+        match &credential {
+            Credential::Bootstrap { account, uid, .. } => self.bootstrapped(account, uid),
+            Credential::Agent(token) => self.book.machine(token).ok_or(Refusal::NoMachine),
             Credential::Registration { cluster, nodes: true, .. } => {
                 let cluster = self.cluster(cluster)?;
-                return self.lineage.registered(&cluster, &id).ok_or(Refusal::NoMachine);
+                self.lineage.registered(&cluster, &id).ok_or(Refusal::NoMachine)
             }
-            Credential::Registration { .. } => return Err(Refusal::TunnelToken),
-        };
-        found.and_then(|key| self.machines.get(&key)).ok_or(Refusal::NoMachine)
+            Credential::Registration { .. } => Err(Refusal::TunnelToken),
+        }
     }
 
     /// The distribution's config file in the plan of a host's machine, as JSON.
