@@ -38,6 +38,12 @@ macro_rules! attack {
 const ATTACKS: &[Attack] = &[
     attack!(neighbour::without_a_token_nothing_is_given),
     attack!(tenant::rights_end_at_the_namespace),
+    attack!(tenant::an_annotation_takes_no_cluster),
+    attack!(tenant::a_status_takes_no_cluster),
+    attack!(tenant::a_namespace_is_not_adopted),
+    attack!(tenant::a_secret_opens_no_other_cluster),
+    attack!(tenant::a_registration_token_of_its_own_is_none),
+    attack!(tenant::a_control_plane_reads_no_other_token),
     attack!(node::a_worker_stays_a_worker),
     attack!(node::a_join_url_steers_nobody),
     attack!(node::a_drain_reaches_only_its_own_node),

@@ -365,7 +365,7 @@ impl ClusterCache {
         let kubeconfig = Kubeconfig::from_yaml(&written.text).map_err(|error| {
             failed(format!("Secret {}: {error}", api::names::kubeconfig_secret(&cluster.name)))
         })?;
-        if let Some(why) = self.dial.awaits(&kubeconfig) {
+        if let Some(why) = self.dial.awaits(cluster, &kubeconfig) {
             self.set(cluster, |entry| entry.why = why);
         }
         let client = self.dial.dial(cluster, kubeconfig).await.map_err(|error| failed(error.to_string()))?;

@@ -5,18 +5,19 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use api::capi::v1beta2::Machine;
+use api::management::v3::ClusterRegistrationToken;
 use api::names;
-use api::rke::v1::RKEBootstrap;
 use apiserver::auth::Tokens;
 use clock::Clock;
+use jiff::Timestamp;
 use kit::{Cache, Caches, Change, Key, KindId, Object};
 use kubeapi::authn::{SERVICE_ACCOUNTS, User};
 use provisioning::bootstrap::token::Lifetimes;
 use provisioning::custom::registration_token;
 use tokio::sync::Notify;
 
-use crate::credential::{self, AgentToken, Credential, Hash};
+use crate::credential::{self, AgentToken, Beside, Credential, Hash};
+use crate::lineage::Lineage;
 
 /// What tokens of agents begin with, so that people and scanners know one when they see it.
 pub const PREFIX: &str = "hat_";
@@ -58,13 +59,34 @@ struct Inner {
 struct Followed {
     secrets: Arc<Cache>,
     accounts: Arc<Cache>,
-    bootstraps: Arc<Cache>,
-    machines: Arc<Cache>,
+    tokens: Arc<Cache>,
+    lineage: Lineage,
 }
 
 impl Followed {
-    fn all(&self) -> [&Arc<Cache>; 4] {
-        [&self.secrets, &self.accounts, &self.bootstraps, &self.machines]
+    fn all(&self) -> [&Arc<Cache>; 3] {
+        [&self.secrets, &self.accounts, &self.tokens]
+    }
+
+    /// What a token is good for by one of its Secrets.
+    fn judge(
+        &self,
+        secret: &Object,
+        hash: &Hash,
+        lifetimes: Lifetimes,
+        now: Timestamp,
+    ) -> Option<Credential> {
+        let namespace = secret.namespace();
+        let system = registration_token::secret_name(names::SYSTEM_REGISTRATION_TOKEN);
+        let owner = credential::registration_owner(secret);
+        let token = owner.and_then(|owner| self.tokens.get(&Key::new(namespace, &owner.name)));
+        let management = owner.and_then(|_| self.lineage.management(namespace));
+        let beside = Beside {
+            has_system: self.secrets.get(&Key::new(namespace, &system)).is_some(),
+            token: token.as_deref(),
+            management: management.as_deref(),
+        };
+        credential::judge(secret, hash, &beside, lifetimes, now)
     }
 }
 
@@ -104,8 +126,8 @@ impl Book {
         let followed = Followed {
             secrets: caches.of(&secrets()),
             accounts: caches.of(&accounts()),
-            bootstraps: caches.of(&KindId::of::<RKEBootstrap>()),
-            machines: caches.of(&KindId::of::<Machine>()),
+            tokens: caches.of(&KindId::of::<ClusterRegistrationToken>()),
+            lineage: Lineage::new(caches),
         };
         if self.0.followed.set(followed.clone()).is_err() {
             return;
@@ -123,7 +145,10 @@ impl Book {
 
     /// Whether all tokens are known.
     pub fn ready(&self) -> bool {
-        self.0.followed.get().is_some_and(|followed| followed.all().iter().all(|cache| cache.synced()))
+        let synced = |followed: &Followed| {
+            followed.all().into_iter().all(|cache| cache.synced()) && followed.lineage.synced()
+        };
+        self.0.followed.get().is_some_and(synced)
     }
 
     /// Waits until all tokens are known. Gives whether they are: who has waited long enough should come again.
@@ -136,6 +161,7 @@ impl Book {
                     for cache in followed.all() {
                         cache.wait_synced().await;
                     }
+                    followed.lineage.wait_synced().await;
                     return;
                 }
                 told.await;
@@ -160,12 +186,9 @@ impl Book {
     pub fn find_hash(&self, hash: &Hash) -> Option<Credential> {
         let followed = self.0.followed.get()?;
         let now = self.0.clock.now();
-        self.secrets_of(hash).iter().find_map(|key| {
-            let secret = followed.secrets.get(key)?;
-            let system = registration_token::secret_name(api::names::SYSTEM_REGISTRATION_TOKEN);
-            let has_system = followed.secrets.get(&Key::new(&key.namespace, &system)).is_some();
-            credential::judge(&secret, hash, has_system, self.0.lifetimes, now)
-        })
+        self.secrets_of(hash)
+            .iter()
+            .find_map(|key| followed.judge(&*followed.secrets.get(key)?, hash, self.0.lifetimes, now))
     }
 
     /// The Machine whose agent has a token: by the account of its plan, whatever the plan Secret says of itself.
@@ -173,9 +196,7 @@ impl Book {
         let followed = self.0.followed.get()?;
         let plan = followed.secrets.get(&token.plan).filter(|plan| plan.uid() == token.plan_uid)?;
         let account = followed.accounts.get(&plan.key()).filter(|_| token.account == plan.name())?;
-        let (machines, bootstraps) = (&followed.machines, &followed.bootstraps);
-        let found = kit::machines::of_account(machines, bootstraps, &account, names::plan_secret);
-        Some(found?.machine)
+        followed.lineage.machine(&account, names::plan_secret)
     }
 
     /// Whom an agent's token acts as. Its plan and its account have to be the ones that it was made for.

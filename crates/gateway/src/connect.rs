@@ -29,6 +29,7 @@ use crate::book::{self, Book};
 use crate::credential::Credential;
 use crate::headers;
 use crate::issue::{self, MANAGER};
+use crate::lineage::Lineage;
 use crate::waiting::Waiting;
 
 pub use refusal::Refusal;
@@ -100,8 +101,8 @@ pub struct Registrar {
     secrets: Arc<Cache>,
     accounts: Arc<Cache>,
     machines: Arc<Cache>,
-    bootstraps: Arc<Cache>,
     clusters: Arc<Cache>,
+    lineage: Lineage,
 }
 
 impl std::fmt::Debug for Registrar {
@@ -115,28 +116,27 @@ impl Registrar {
     pub fn new(caches: Caches, book: Book, clock: Arc<dyn Clock>, entropy: Arc<Mutex<dyn Entropy>>) -> Self {
         let waiting = Waiting::default();
         let (secrets, accounts) = (caches.of(&book::secrets()), caches.of(&book::accounts()));
+        let lineage = Lineage::new(&caches);
         let (machines, clusters) = (caches.of(&KindId::of::<Machine>()), caches.of(&KindId::of::<Cluster>()));
-        let bootstraps = caches.of(&KindId::of::<RKEBootstrap>());
         for cache in [&secrets, &accounts, &machines] {
             waiting.listen(cache);
         }
         // Whoever waits for a plan waits for whose it is, too.
-        waiting.listen_as(&bootstraps, |bootstrap| {
+        waiting.listen_as(&caches.of(&KindId::of::<RKEBootstrap>()), |bootstrap| {
             Key::new(bootstrap.namespace(), &names::plan_secret(names::Bootstrap(bootstrap.name())))
         });
-        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, bootstraps, clusters }
+        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, clusters, lineage }
     }
 
     /// Whether enough is known to register anybody.
     pub fn ready(&self) -> bool {
-        self.book.ready() && self.machines.synced() && self.clusters.synced()
+        self.book.ready() && self.lineage.synced()
     }
 
     /// Waits until it is.
     pub async fn wait_ready(&self) {
         while !self.book.wait_ready().await {}
-        self.machines.wait_synced().await;
-        self.clusters.wait_synced().await;
+        self.lineage.wait_synced().await;
     }
 
     /// Who introduces itself.
@@ -196,14 +196,8 @@ impl Registrar {
     fn bootstrapped(&self, account: &Key, uid: &str) -> Result<Arc<Object>, Refusal> {
         let account =
             self.accounts.get(account).filter(|found| found.uid() == uid).ok_or(Refusal::UnknownToken)?;
-        let found = self.of_account(&account, names::bootstrap_secret);
+        let found = self.lineage.machine(&account, names::bootstrap_secret);
         found.filter(|machine| !machine.deleting()).ok_or(Refusal::NoMachine)
-    }
-
-    /// The Machine that an account was made for.
-    fn of_account(&self, account: &Object, named: fn(names::Bootstrap<'_>) -> String) -> Option<Arc<Object>> {
-        let found = kit::machines::of_account(&self.machines, &self.bootstraps, account, named);
-        Some(found?.machine)
     }
 
     /// The Machine that a host's request becomes.
@@ -239,10 +233,9 @@ impl Registrar {
         }
     }
 
-    /// The cluster that a management cluster stands for.
+    /// The cluster that a management cluster was made for.
     fn cluster(&self, management: &str) -> Result<Arc<Object>, Refusal> {
-        let found = self.clusters.filed(&kit::index::managed_as(management)).into_iter().next();
-        found.ok_or_else(|| Refusal::NoCluster(management.into()))
+        self.lineage.cluster(management).ok_or_else(|| Refusal::NoCluster(management.into()))
     }
 
     /// Makes the request of a host, unless it is there.
@@ -287,7 +280,7 @@ impl Registrar {
         let look = || {
             let account = self.accounts.get(&key)?;
             let secret = self.secrets.get(&key)?;
-            let of = self.of_account(&account, names::plan_secret);
+            let of = self.lineage.machine(&account, names::plan_secret);
             let ours = of.is_some_and(|found| found.uid() == machine.uid());
             let plan = secret.document()["type"] == types::MACHINE_PLAN && !secret.deleting();
             (ours && plan).then_some(secret)

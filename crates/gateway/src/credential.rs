@@ -6,9 +6,11 @@
 //! | of a machine's script | the token Secret of its bootstrap account: what it is the hash of | registering that machine, once |
 //! | of a cluster | `crt-token-<name>`: itself | `system`: a tunnel. Others: registering nodes, and a tunnel where there is no `system` |
 //!
+//! A cluster's token counts only if the ClusterRegistrationToken that owns its Secret exists, by UID, is for the cluster whose namespace both are
+//! in, and that management Cluster exists: whoever writes Secrets in a namespace has no cluster's token by it.
+//!
 //! Nothing compares tokens: Secrets are filed under the SHA-256 of the token that they know, and are found by it.
 
-use api::Kind as _;
 use api::catalogue::annotations;
 use api::catalogue::secrets::{keys, types};
 use api::management::v3::ClusterRegistrationToken;
@@ -16,7 +18,8 @@ use api::names::SYSTEM_REGISTRATION_TOKEN;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use kit::{Key, Object};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kit::{Key, KindId, Object, owners};
 use provisioning::bootstrap::token::{self, Lifetimes, Worth};
 use provisioning::custom::registration_token;
 use serde_json::Value;
@@ -114,10 +117,34 @@ fn text(secret: &Object, key: &str) -> String {
     String::from_utf8(value(secret, key)).unwrap_or_default()
 }
 
-/// The ClusterRegistrationToken that a Secret belongs to.
-fn registration_token(secret: &Object) -> Option<&str> {
-    let owner = secret.owners().iter().find(|owner| owner.kind == ClusterRegistrationToken::KIND)?;
-    (secret.name() == registration_token::secret_name(&owner.name)).then_some(&owner.name)
+/// The ClusterRegistrationToken that a Secret says it belongs to.
+pub(crate) fn registration_owner(secret: &Object) -> Option<&OwnerReference> {
+    let owner = owners::of_kind(secret.owners(), &KindId::of::<ClusterRegistrationToken>())?;
+    (secret.name() == registration_token::secret_name(&owner.name)).then_some(owner)
+}
+
+/// What exists beside the Secret of a token.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// Whether the Secret's namespace has a token that is for tunnels alone.
+    pub has_system: bool,
+    /// The ClusterRegistrationToken that the Secret names as its owner.
+    pub token: Option<&'a Object>,
+    /// The management Cluster that is called as the Secret's namespace.
+    pub management: Option<&'a Object>,
+}
+
+impl Beside<'_> {
+    /// Whether the Secret of a cluster's token is what it says.
+    fn vouches_for(&self, secret: &Object, owner: &OwnerReference) -> bool {
+        let token = self.token.is_some_and(|token| {
+            token.uid() == owner.uid
+                && !token.deleting()
+                && token.namespace() == secret.namespace()
+                && token.document()["spec"]["clusterName"] == secret.namespace()
+        });
+        token && self.management.is_some_and(|one| one.name() == secret.namespace() && !one.deleting())
+    }
 }
 
 fn is_bootstrap(secret: &Object) -> bool {
@@ -135,7 +162,7 @@ pub fn hashes(secret: &Object) -> Vec<Hash> {
         let known = (!account_token.is_empty()).then(|| Hash::of(&token::introduction(&account_token)));
         return known.into_iter().collect();
     }
-    if registration_token(secret).is_none() {
+    if registration_owner(secret).is_none() {
         return Vec::new();
     }
     // Whether they are still accepted is seen when they are used.
@@ -148,12 +175,11 @@ fn registration_data(secret: &Object) -> std::collections::BTreeMap<String, Vec<
     data.map(|(key, _)| (key.clone(), value(secret, key))).collect()
 }
 
-/// What a token is good for by the Secret that is filed under its hash; `has_system` is whether the Secret's namespace has a token
-/// that is for tunnels alone.
+/// What a token is good for by the Secret that is filed under its hash, and by what exists beside that.
 pub fn judge(
     secret: &Object,
     hash: &Hash,
-    has_system: bool,
+    beside: &Beside<'_>,
     lifetimes: Lifetimes,
     now: Timestamp,
 ) -> Option<Credential> {
@@ -166,12 +192,13 @@ pub fn judge(
     if is_bootstrap(secret) {
         return bootstrap(secret, lifetimes, now);
     }
-    let name = registration_token(secret)?;
+    let owner = registration_owner(secret).filter(|owner| beside.vouches_for(secret, owner))?;
     let data = registration_data(secret);
     let accepted = registration_token::accepted(&data, now).into_iter().any(|token| Hash::of(token) == *hash);
     accepted.then(|| {
-        let nodes = name != SYSTEM_REGISTRATION_TOKEN;
-        Credential::Registration { cluster: secret.namespace().into(), nodes, tunnels: !nodes || !has_system }
+        let nodes = owner.name != SYSTEM_REGISTRATION_TOKEN;
+        let tunnels = !nodes || !beside.has_system;
+        Credential::Registration { cluster: secret.namespace().into(), nodes, tunnels }
     })
 }
 

@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Dials clusters.
 ///
 /// A kubeconfig whose server is our own proxy (`<url>/k8s/clusters/<id>`) means the tunnel of that cluster, which is then used in this
-/// process, with the cluster's own account: our certificate, our port and the kubeconfig's token are not needed. Every
-/// other kubeconfig means what it says.
+/// process, with the cluster's own account: our certificate, our port and the kubeconfig's token are not needed. Only a cluster's own id
+/// counts: whoever writes another's into a kubeconfig reaches nothing, and learns nothing of it. Every other kubeconfig means what it says.
 #[derive(Clone, Debug)]
 pub struct TunnelDial {
     downstreams: Downstreams,
@@ -43,6 +43,10 @@ impl Dial for TunnelDial {
     fn dial<'a>(&'a self, cluster: &'a Key, kubeconfig: Kubeconfig) -> Dialling<'a> {
         let Some(id) = proxied(&kubeconfig) else { return Direct.dial(cluster, kubeconfig) };
         Box::pin(async move {
+            self.downstreams.lineage().wait_synced().await;
+            if !self.downstreams.lineage().is_of(&id, cluster) {
+                return Err(DialError::Kubeconfig(OTHERS.into()));
+            }
             let failed = |why: String| DialError::Client(Box::new(kube::Error::Service(why.into())));
             let reached = tokio::time::timeout(PATIENCE, self.downstreams.wait_for(&id)).await;
             reached.map_err(|_| failed(not_connected(&id)))?;
@@ -50,11 +54,14 @@ impl Dial for TunnelDial {
         })
     }
 
-    fn awaits(&self, kubeconfig: &Kubeconfig) -> Option<String> {
-        let id = proxied(kubeconfig)?;
+    fn awaits(&self, cluster: &Key, kubeconfig: &Kubeconfig) -> Option<String> {
+        let id = proxied(kubeconfig).filter(|id| self.downstreams.lineage().is_of(id, cluster))?;
         (!self.downstreams.connected(&id)).then(|| not_connected(&id))
     }
 }
+
+/// Said of an id that is not the cluster's own, whether or not there is one.
+const OTHERS: &str = "its server is the proxy of another cluster: give the address of the cluster's own API";
 
 fn not_connected(id: &str) -> String {
     format!("the agent of cluster {id} is not connected")

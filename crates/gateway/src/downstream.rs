@@ -26,6 +26,7 @@ use tunnel::{ClientKey, Hub};
 use crate::book;
 use crate::credential::Hash;
 use crate::forward::{self, Backend, Purpose};
+use crate::lineage::Lineage;
 use crate::params::Params;
 use ways::{Through, Ways};
 
@@ -64,6 +65,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     clusters: Arc<Cache>,
     secrets: Arc<Cache>,
+    lineage: Lineage,
     entries: Mutex<BTreeMap<String, Entry>>,
     /// Told when a client has said something of its cluster.
     said: Notify,
@@ -95,14 +97,19 @@ impl Downstreams {
     /// Those whose tunnels end at a hub.
     pub fn new(hub: Hub, caches: Caches, clock: Arc<dyn Clock>) -> Self {
         let clusters = caches.of_cluster(&KindId::of::<Cluster>(), trim);
-        let secrets = caches.of(&book::secrets());
+        let (secrets, lineage) = (caches.of(&book::secrets()), Lineage::new(&caches));
         let (entries, said) = (Mutex::default(), Notify::new());
-        Downstreams(Arc::new(Inner { hub, caches, clock, clusters, secrets, entries, said }))
+        Downstreams(Arc::new(Inner { hub, caches, clock, clusters, secrets, lineage, entries, said }))
     }
 
     /// Where tunnels end.
     pub fn hub(&self) -> &Hub {
         &self.0.hub
+    }
+
+    /// Whose a cluster is.
+    pub(crate) fn lineage(&self) -> &Lineage {
+        &self.0.lineage
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {

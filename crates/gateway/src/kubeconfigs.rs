@@ -1,20 +1,20 @@
 //! Tokens of kubeconfigs: each is good for one cluster's proxy, and for nothing else.
 //!
 //! The control plane controller makes them and keeps each in the Secret `<cluster>-kubeconfig`, for Cluster API's tools and for users.
-//! A Secret counts only as that of the provisioning cluster whose name and namespace it has: nobody gets to a cluster with a Secret
-//! that merely says so. Deleting the Secret ends its token.
+//! A Secret counts only as that of the provisioning cluster whose name and namespace it has, and a cluster is reached only by the Secret
+//! of the provisioning cluster that its management Cluster was made for. Deleting the Secret ends its token.
 
 use std::sync::Arc;
 
 use api::catalogue::secrets::keys;
 use api::names::kubeconfig_secret;
-use api::provisioning::v1::Cluster;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kit::{Cache, Caches, Key, KindId};
+use kit::{Cache, Caches, Key};
 
 use crate::book;
 use crate::credential::Hash;
+use crate::lineage::Lineage;
 
 /// What such a token begins with; the cluster's id and a colon follow.
 const PREFIX: &str = "kubeconfig-";
@@ -23,12 +23,12 @@ const PREFIX: &str = "kubeconfig-";
 #[derive(Clone, Debug)]
 pub(crate) struct Kubeconfigs {
     secrets: Arc<Cache>,
-    clusters: Arc<Cache>,
+    lineage: Lineage,
 }
 
 impl Kubeconfigs {
     pub(crate) fn new(caches: &Caches) -> Self {
-        Kubeconfigs { secrets: caches.of(&book::secrets()), clusters: caches.of(&KindId::of::<Cluster>()) }
+        Kubeconfigs { secrets: caches.of(&book::secrets()), lineage: Lineage::new(caches) }
     }
 
     /// Whether a token opens the proxy of a cluster.
@@ -40,7 +40,7 @@ impl Kubeconfigs {
 
     /// The token of a cluster's kubeconfig.
     fn kept(&self, id: &str) -> Option<String> {
-        let cluster = self.clusters.filed(&kit::index::managed_as(id)).into_iter().next()?;
+        let cluster = self.lineage.cluster(id)?;
         let key = Key::new(cluster.namespace(), &kubeconfig_secret(cluster.name()));
         let secret = self.secrets.get(&key)?;
         let value = STANDARD.decode(secret.document()["data"][keys::TOKEN].as_str()?).ok()?;

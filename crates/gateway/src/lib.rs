@@ -35,6 +35,7 @@ pub mod issue;
 mod kubeconfigs;
 pub mod kubernetes;
 pub mod limit;
+mod lineage;
 pub mod metrics;
 pub mod params;
 pub mod reviews;

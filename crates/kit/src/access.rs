@@ -87,7 +87,7 @@ pub trait Dial: Send + Sync {
     fn dial<'a>(&'a self, cluster: &'a Key, kubeconfig: Kubeconfig) -> Dialling<'a>;
 
     /// What [`Dial::dial`] would wait for now, if it would.
-    fn awaits(&self, _kubeconfig: &Kubeconfig) -> Option<String> {
+    fn awaits(&self, _cluster: &Key, _kubeconfig: &Kubeconfig) -> Option<String> {
         None
     }
 }

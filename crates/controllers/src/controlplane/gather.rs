@@ -14,7 +14,7 @@ use api::names;
 use api::rke::v1::RKEControlPlane;
 use jiff::Timestamp;
 use kit::object::Unreadable;
-use kit::{Key, KindId, Object, index, machines};
+use kit::{Key, KindId, Object, index, lineage, machines};
 use planner::{MachineName, Snapshot};
 
 use super::Settings;
@@ -59,6 +59,8 @@ pub struct Seen {
     pub view: Arc<RKEControlPlane>,
     /// The Cluster API Cluster.
     pub cluster: Option<Arc<Object>>,
+    /// The management cluster, if it was made for this cluster.
+    pub management: Option<Arc<Object>>,
     /// Its Machines with what belongs to them.
     pub machines: BTreeMap<MachineName, SeenMachine>,
     /// What the planner decides on.
@@ -93,10 +95,19 @@ impl Seen {
         self.snapshot.state.paused || self.snapshot.state.capi.is_some_and(|cluster| cluster.paused)
     }
 
-    /// Name of the management cluster.
+    /// Name of the management cluster; empty if it was not made for this cluster.
     pub fn management_name(&self) -> &str {
-        &self.view.spec.management_cluster_name
+        self.management.as_ref().map(|found| found.name()).unwrap_or_default()
     }
+}
+
+/// The management cluster that a control plane names, if it was made for the control plane's cluster: whoever writes control planes
+/// gets nothing of another's by its id.
+fn management(known: &dyn Known, control_plane: &Object, view: &RKEControlPlane) -> Option<Arc<Object>> {
+    let found =
+        known.get(&kinds::management_clusters(), &Key::new("", &view.spec.management_cluster_name))?;
+    let owner = lineage::owner(&found)?;
+    owner.is_at(control_plane.namespace(), &view.spec.cluster_name).then_some(found)
 }
 
 /// Everything that belongs to a control plane.
@@ -107,8 +118,9 @@ pub fn gather(ground: &Ground<'_>, control_plane: &Arc<Object>, kept: &mut Kept)
     let view = control_plane.view::<RKEControlPlane>()?;
     let cluster_key = Key::new(control_plane.namespace(), &view.spec.cluster_name);
     let cluster = ground.known.get(&kinds::clusters(), &cluster_key);
+    let management = management(ground.known, control_plane, &view);
     let mut watched = BTreeSet::new();
-    let rendered_from = cluster::gather(ground, control_plane, &view, &mut watched);
+    let rendered_from = cluster::gather(ground, control_plane, &view, management.as_deref(), &mut watched);
     let rendered_from = match kept.cluster.take().filter(|before| **before == rendered_from) {
         Some(before) => before,
         None => Arc::new(rendered_from),
@@ -132,9 +144,10 @@ pub fn gather(ground: &Ground<'_>, control_plane: &Arc<Object>, kept: &mut Kept)
         }
     }
     kept.machines.retain(|name, _| planned.contains_key(name));
-    let state = state::gather(ground, control_plane, &view, cluster.as_deref())?;
+    let state = state::gather(ground, control_plane, &view, cluster.as_deref(), management.as_deref())?;
     let snapshot = Snapshot { now: ground.now, cluster: rendered_from, state, machines: planned };
-    Ok(Seen { control_plane: control_plane.clone(), view, cluster, machines, snapshot, watched })
+    let control_plane = control_plane.clone();
+    Ok(Seen { control_plane, view, cluster, management, machines, snapshot, watched })
 }
 
 /// What belongs to a Machine.

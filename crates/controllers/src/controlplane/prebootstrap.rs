@@ -9,7 +9,7 @@ use std::sync::Arc;
 use api::catalogue::{annotations, conditions};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kit::{Key, Object, Turn};
+use kit::{Object, Turn};
 use kube::Api;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use provisioning::status::{self, Finding};
@@ -34,8 +34,7 @@ pub(crate) async fn copy(context: &Arc<Context>, turn: &Turn, seen: &Seen) -> Re
     for secret in context.secrets.within(namespace).iter().filter(|secret| is_for(secret, name)) {
         deliver(&connection.client, &copied(secret, seen.management_name())).await?;
     }
-    let key = Key::new("", seen.management_name());
-    let Some(management) = context.management.get(&key) else { return Ok(()) };
+    let Some(management) = seen.management.clone() else { return Ok(()) };
     let view = management.view::<api::management::v3::Cluster>()?;
     let mut listed = view.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
     status::set(&mut listed, conditions::PRE_BOOTSTRAPPED, Finding::yes(), &rfc3339(context.now()));

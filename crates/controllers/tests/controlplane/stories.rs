@@ -323,3 +323,43 @@ fn secrets_are_in_a_cluster_before_anything_else() {
         assert_eq!(truth.machines["m1"].restarts, 0, "the whole plan restarts nothing");
     });
 }
+
+/// Everything in the files of a machine's plan.
+async fn files(world: &World, machine: &str) -> String {
+    let secret = world.find("Secret", &format!("{machine}-machine-plan")).await.unwrap_or_default();
+    let decoded = |value: &serde_json::Value| -> Vec<u8> {
+        let bytes: Option<k8s_openapi::ByteString> = serde_json::from_value(value.clone()).ok();
+        bytes.map(|bytes| bytes.0).unwrap_or_default()
+    };
+    let plan: serde_json::Value =
+        serde_json::from_slice(&decoded(&secret["data"]["plan"])).unwrap_or_default();
+    let all = plan["files"].as_array().cloned().unwrap_or_default();
+    all.iter().map(|file| String::from_utf8_lossy(&decoded(&file["content"])).into_owned()).collect()
+}
+
+/// Whoever writes control planes can name any management cluster: they get neither its token nor its connection, and write nothing on it.
+#[test]
+fn a_control_plane_with_anothers_id_gets_no_token() {
+    story(|| async {
+        let mut world = World::new(60).await;
+        world.cluster("c", VERSION, json!({})).await;
+        world.machine("c", "m1", ALL).await;
+        world.reconciled("c").await;
+        assert!(files(&world, "m1").await.contains("registration"), "the victim's plan has its token");
+        let before = world.management_cluster().await;
+        world.control_plane("evil", VERSION, json!({})).await;
+        world.machine("evil", "e1", ALL).await;
+        world
+            .until(300, "a plan", async || {
+                let files = files(&world, "e1").await;
+                if files.is_empty() { Err(world.says("evil", "Ready").await.to_string()) } else { Ok(()) }
+            })
+            .await;
+        world.sleep(300).await;
+        assert!(!files(&world, "e1").await.contains("registration"), "the victim's token is in the plan");
+        assert_eq!(world.find("Secret", "evil-kubeconfig").await, None);
+        let evil = world.get("RKEControlPlane", "evil").await;
+        assert_ne!(evil["status"]["agentConnected"], true, "{evil}");
+        assert_eq!(world.management_cluster().await, before);
+    });
+}

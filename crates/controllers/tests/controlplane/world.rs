@@ -239,7 +239,8 @@ impl World {
     pub(crate) async fn cluster(&self, name: &str, version: &str, more: Value) {
         let management = resource("management.cattle.io", "v3", "Cluster", "clusters");
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &management);
-        create(&all, &management, ID, json!({"spec": {"displayName": name}})).await;
+        let owner = json!({"annotations": {"herdsman.io/owner": format!("{NAMESPACE}/{name}/")}});
+        create(&all, &management, ID, json!({"metadata": owner, "spec": {"displayName": name}})).await;
         let namespaces = resource("", "v1", "Namespace", "namespaces");
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &namespaces);
         create(&all, &namespaces, ID, json!({})).await;
@@ -250,6 +251,11 @@ impl World {
         let secrets: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), ID, &kind("Secret"));
         let token = json!({"stringData": {"token": "registration"}});
         create(&secrets, &kind("Secret"), "crt-token-default-token", token).await;
+        self.control_plane(name, version, more).await;
+    }
+
+    /// The part of a cluster that is in its own namespace: whoever may write there can make it, with the id of any management cluster.
+    pub(crate) async fn control_plane(&self, name: &str, version: &str, more: Value) {
         self.create(
             "RKECluster",
             name,
@@ -272,6 +278,13 @@ impl World {
             json!({"spec": {"infrastructureRef": reference("RKECluster"), "controlPlaneRef": reference("RKEControlPlane")}}),
         )
         .await;
+    }
+
+    /// The management cluster of the cluster.
+    pub(crate) async fn management_cluster(&self) -> Value {
+        let management = resource("management.cattle.io", "v3", "Cluster", "clusters");
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &management);
+        serde_json::to_value(all.get(ID).await.unwrap()).unwrap()
     }
 
     /// A machine that registers by hand.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use api::catalogue::headers::CATTLE_FIELD;
 use api::catalogue::secrets::keys;
-use api::names;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
@@ -34,15 +33,13 @@ impl Registrar {
         let (id, credential) = self.introduced(headers).await?;
         let found = match &credential {
             Credential::Bootstrap { account, uid, .. } => return self.bootstrapped(account, uid),
-            Credential::Agent(token) => return self.book.machine(token).ok_or(Refusal::NoMachine),
+            Credential::Agent(token) => self.book.machine(token),
             Credential::Registration { cluster, nodes: true, .. } => {
-                let cluster = self.cluster(cluster)?;
-                let name = names::registered_machine(names::Registrant::Custom, &id);
-                Some(Key::new(cluster.namespace(), &name))
+                self.lineage.registered(&*self.cluster(cluster)?, &id)
             }
             Credential::Registration { .. } => return Err(Refusal::TunnelToken),
         };
-        found.and_then(|key| self.machines.get(&key)).ok_or(Refusal::NoMachine)
+        found.ok_or(Refusal::NoMachine)
     }
 
     /// The distribution's config file in the plan of a host's machine, as JSON.

@@ -10,8 +10,62 @@ fn object(document: Value) -> Object {
     Object::from_document(document).unwrap()
 }
 
+/// Judged where everything is as it should be.
 fn good(secret: &Object, token: &str, has_system: bool, now: &str) -> Option<Credential> {
-    judge(secret, &Hash::of(token), has_system, Lifetimes::default(), at(now))
+    let name = secret.owners().first().map(|owner| owner.name.clone()).unwrap_or_default();
+    let registration = registration("c-m-x", &name, "u", "c-m-x");
+    let management = management("c-m-x");
+    let beside = Beside { has_system, token: Some(&registration), management: Some(&management) };
+    judge(secret, &Hash::of(token), &beside, Lifetimes::default(), at(now))
+}
+
+fn registration(namespace: &str, name: &str, uid: &str, cluster: &str) -> Object {
+    let metadata = json!({"namespace": namespace, "name": name, "uid": uid});
+    object(json!({"metadata": metadata, "spec": {"clusterName": cluster}}))
+}
+
+fn management(id: &str) -> Object {
+    object(json!({"metadata": {"name": id, "uid": "m"}}))
+}
+
+#[test]
+fn a_clusters_token_is_its_registration_tokens() {
+    let secret = clusters("default-token", json!({"token": "t"}));
+    let judged = |token: Option<&Object>, management: Option<&Object>| {
+        let beside = Beside { has_system: false, token, management };
+        judge(&secret, &Hash::of("t"), &beside, Lifetimes::default(), at("10:00")).is_some()
+    };
+    let (right, half) = (registration("c-m-x", "default-token", "u", "c-m-x"), management("c-m-x"));
+    let mut going = half.document().clone();
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T10:00:00Z");
+    let table = [
+        ("all is well", Some(&right), Some(&half), true),
+        ("no registration token", None, Some(&half), false),
+        ("no management cluster", Some(&right), None, false),
+        (
+            "another one of that name",
+            Some(&registration("c-m-x", "default-token", "u2", "c-m-x")),
+            Some(&half),
+            false,
+        ),
+        (
+            "for another cluster",
+            Some(&registration("c-m-x", "default-token", "u", "c-m-y")),
+            Some(&half),
+            false,
+        ),
+        (
+            "in another namespace",
+            Some(&registration("team", "default-token", "u", "c-m-x")),
+            Some(&half),
+            false,
+        ),
+        ("another management cluster", Some(&right), Some(&management("c-m-y")), false),
+        ("one that is deleted", Some(&right), Some(&object(going)), false),
+    ];
+    for (what, token, management, expected) in table {
+        assert_eq!(judged(token, management), expected, "{what}");
+    }
 }
 
 fn agents(used: bool) -> Object {
@@ -127,8 +181,10 @@ fn a_secret_that_only_looks_like_one_counts_for_nothing() {
     let mut document = clusters("default-token", json!({"token": "t"})).document().clone();
     document["metadata"]["ownerReferences"] = json!([]);
     assert_eq!(hashes(&object(document.clone())), []);
-    document["metadata"]["ownerReferences"] =
-        json!([{"apiVersion": "v1", "kind": "ClusterRegistrationToken", "name": "other", "uid": "u"}]);
+    document["metadata"]["ownerReferences"] = json!([{"apiVersion": "management.cattle.io/v3", "kind": "ClusterRegistrationToken", "name": "other", "uid": "u"}]);
+    assert_eq!(hashes(&object(document.clone())), []);
+    // A kind of that name in another group.
+    document["metadata"]["ownerReferences"] = json!([{"apiVersion": "example.com/v1", "kind": "ClusterRegistrationToken", "name": "default-token", "uid": "u"}]);
     assert_eq!(hashes(&object(document)), []);
     assert_eq!(Hash::from_hex(&"zz".repeat(32)), None);
     assert_eq!(Hash::from_hex("ab"), None);

@@ -239,6 +239,9 @@ async fn answer_requests(world: &World) {
     let name = secret.metadata.name.unwrap();
     assert_eq!(name, request.machine_name());
     world.machine_and_bootstrap(&name).await;
+    let id = Patch::Merge(json!({"metadata": {"labels": {"rke.cattle.io/machine-id": request.id}}}));
+    let machines = world.api("cluster.x-k8s.io/v1beta2", "Machine", "machines", NAMESPACE);
+    machines.patch(&name, &PatchParams::default(), &id).await.unwrap();
     let labels = json!({"rke.cattle.io/machine-name": name, "rke.cattle.io/machine-namespace": NAMESPACE});
     let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
     world.secrets(CLUSTER).patch(&name, &PatchParams::default(), &patch).await.unwrap();

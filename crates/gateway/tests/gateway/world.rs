@@ -31,6 +31,8 @@ use tunnel::Hub;
 
 pub(crate) const NAMESPACE: &str = "fleet-default";
 pub(crate) const CLUSTER: &str = "c-m-abcdefgh";
+/// The namespace of a tenant who attacks.
+pub(crate) const TENANT: &str = "team-b";
 /// The administrator's at the gateway; the API server itself does not know it.
 pub(crate) const GIVEN_TOKEN: &str = "hdm_given";
 pub(crate) const ADMIN_TOKEN: &str = "the-administrators";
@@ -65,7 +67,7 @@ pub(crate) async fn server(clock: &Arc<dyn Clock>, seed: u64, book: Option<Book>
     let mut parts =
         Parts::new(store, clock.clone(), Box::new(SeededEntropy::new(seed)), "-- a certificate --", key);
     parts.tokens = Some(Arc::new(Admin(book)));
-    parts.namespaces = vec![NAMESPACE.into(), CLUSTER.into(), "cattle-global-data".into()];
+    parts.namespaces = vec![NAMESPACE.into(), CLUSTER.into(), TENANT.into(), "cattle-global-data".into()];
     Instance::start(parts).await.unwrap()
 }
 
@@ -286,8 +288,10 @@ impl World {
             }),
         )
         .await;
-        let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name,
-            "uid": machine["metadata"]["uid"], "controller": true});
+        let owner = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name,
+            "uid": machine["metadata"]["uid"], "controller": true,
+        });
         self.create(
             "rkebootstraps",
             json!({
@@ -364,10 +368,12 @@ impl World {
             )
             .await;
         self.set_status("clusters", &cluster, json!({"clusterName": CLUSTER})).await;
+        let owner = format!("{NAMESPACE}/pets/{}", cluster["metadata"]["uid"].as_str().unwrap());
         self.create(
             "clusters",
             json!({
-                "apiVersion": "management.cattle.io/v3", "kind": "Cluster", "metadata": {"name": CLUSTER},
+                "apiVersion": "management.cattle.io/v3", "kind": "Cluster",
+                "metadata": {"name": CLUSTER, "annotations": {"herdsman.io/owner": owner}},
                 "spec": {"displayName": "pets"},
             }),
         )

@@ -23,6 +23,7 @@ pub(super) fn gather(
     ground: &Ground<'_>,
     object: &Object,
     control_plane: &RKEControlPlane,
+    management: Option<&Object>,
     watched: &mut Watched,
 ) -> Cluster {
     let (namespace, spec) = (object.namespace(), &control_plane.spec);
@@ -58,8 +59,8 @@ pub(super) fn gather(
         prime: prime(ground.known, object),
         tokens: tokens(ground.known, object, watched),
         settings,
-        agent: agent(ground, control_plane, watched),
-        pre_bootstrap: pre_bootstrap(ground.known, control_plane),
+        agent: agent(ground, management, watched),
+        pre_bootstrap: pre_bootstrap(ground.known, control_plane, management),
         secrets,
         config_maps,
         releases: ground.settings.releases.clone(),
@@ -98,16 +99,14 @@ fn prime(known: &dyn Known, control_plane: &Object) -> bool {
 
 /// Secrets have to be in the cluster first: if that is switched on, and until it is done. A cluster that works has them, or never
 /// needed them.
-fn pre_bootstrap(known: &dyn Known, control_plane: &RKEControlPlane) -> bool {
+fn pre_bootstrap(known: &dyn Known, control_plane: &RKEControlPlane, management: Option<&Object>) -> bool {
     let feature = known.get(&kinds::features(), &Key::new("", features::PRE_BOOTSTRAP));
     let on = feature.and_then(|object| object.view::<Feature>().ok()).is_some_and(|one| one.enabled());
     let initialization = control_plane.status.as_ref().and_then(|status| status.initialization.as_ref());
     if !on || initialization.is_some_and(|all| all.control_plane_initialized == Some(true)) {
         return false;
     }
-    let key = Key::new("", &control_plane.spec.management_cluster_name);
-    let Some(management) = known.get(&kinds::management_clusters(), &key) else { return true };
-    let Ok(view) = management.view::<ManagementCluster>() else { return true };
+    let Some(Ok(view)) = management.map(|found| found.view::<ManagementCluster>()) else { return true };
     let all = view.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     !GenericCondition::find(all, conditions::PRE_BOOTSTRAPPED).is_some_and(GenericCondition::is_true)
 }
@@ -126,15 +125,11 @@ fn tokens(known: &dyn Known, control_plane: &Object, watched: &mut Watched) -> O
     Some(Tokens { server: text(keys::SERVER_TOKEN)?, agent: text(keys::AGENT_TOKEN)? })
 }
 
-/// What goes into the cluster to dial back; nothing until there is a token to do it with and a place to call.
-fn agent(
-    ground: &Ground<'_>,
-    control_plane: &RKEControlPlane,
-    watched: &mut Watched,
-) -> Option<ClusterAgent> {
-    let id = &control_plane.spec.management_cluster_name;
-    let management = ground.known.get(&kinds::management_clusters(), &Key::new("", id))?;
-    let management = management.view::<ManagementCluster>().ok()?;
+/// What goes into the cluster to dial back; nothing until there is a management cluster that was made for this one, a token to do it with and a
+/// place to call.
+fn agent(ground: &Ground<'_>, management: Option<&Object>, watched: &mut Watched) -> Option<ClusterAgent> {
+    let id = management?.name();
+    let management = management?.view::<ManagementCluster>().ok()?;
     // The one that is for tunnels alone; a cluster that was made elsewhere may have only the other.
     let registration = [SYSTEM_REGISTRATION_TOKEN, DEFAULT_REGISTRATION_TOKEN]
         .into_iter()

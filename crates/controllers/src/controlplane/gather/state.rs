@@ -21,6 +21,7 @@ pub(super) fn gather(
     object: &Object,
     control_plane: &RKEControlPlane,
     cluster: Option<&Object>,
+    management: Option<&Object>,
 ) -> Result<State, Unreadable> {
     let status = control_plane.status.clone().unwrap_or_default();
     let initialization = status.initialization.as_ref();
@@ -37,7 +38,7 @@ pub(super) fn gather(
         designated_init: object.label(labels::INIT_NODE_MACHINE_ID).unwrap_or_default().into(),
         initialized: initialization.and_then(|all| all.control_plane_initialized) == Some(true),
         bootstrapped: has(conditions::BOOTSTRAPPED),
-        agent_connected: is_connected(ground.known, &control_plane.spec.management_cluster_name),
+        agent_connected: is_connected(management),
         spec_is_applied: status.applied_spec.as_ref() == Some(&control_plane.spec),
         epoch: epoch.and_then(|number| Epoch::from_number(number.parse().ok()?)),
         epoch_requested: object.annotation(annotations::HERDSMAN_ADOPT_EPOCH) == Some("true"),
@@ -73,9 +74,8 @@ fn beacon(object: Option<&Object>) -> Beacon {
 }
 
 /// Whether the cluster's agent is connected, by the management cluster's condition.
-fn is_connected(known: &dyn Known, management: &str) -> bool {
-    let found = known.get(&kinds::management_clusters(), &Key::new("", management));
-    let view = found.and_then(|object| object.view::<ManagementCluster>().ok());
+fn is_connected(management: Option<&Object>) -> bool {
+    let view = management.and_then(|object| object.view::<ManagementCluster>().ok());
     let status = view.as_ref().and_then(|view| view.status.as_ref());
     let found = status.and_then(|status| GenericCondition::find(&status.conditions, conditions::CONNECTED));
     found.is_some_and(GenericCondition::is_true)
