@@ -77,7 +77,7 @@ impl Followed {
         now: Timestamp,
     ) -> Option<Credential> {
         let namespace = secret.namespace();
-        let system = registration_token::secret_name(api::names::SYSTEM_REGISTRATION_TOKEN);
+        let system = registration_token::secret_name(names::SYSTEM_REGISTRATION_TOKEN);
         let owner = credential::registration_owner(secret);
         let token = owner.and_then(|owner| self.tokens.get(&Key::new(namespace, &owner.name)));
         let management = owner.and_then(|_| self.lineage.management(namespace));

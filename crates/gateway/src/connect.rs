@@ -110,7 +110,6 @@ pub struct Registrar {
     secrets: Arc<Cache>,
     accounts: Arc<Cache>,
     machines: Arc<Cache>,
-    bootstraps: Arc<Cache>,
     clusters: Arc<Cache>,
     lineage: Lineage,
 }
@@ -128,27 +127,14 @@ impl Registrar {
         let (secrets, accounts) = (caches.of(&book::secrets()), caches.of(&book::accounts()));
         let lineage = Lineage::new(&caches);
         let (machines, clusters) = (caches.of(&KindId::of::<Machine>()), caches.of(&KindId::of::<Cluster>()));
-        let bootstraps = caches.of(&KindId::of::<RKEBootstrap>());
         for cache in [&secrets, &accounts, &machines] {
             waiting.listen(cache);
         }
         // Whoever waits for a plan waits for whose it is, too.
-        waiting.listen_as(&bootstraps, |bootstrap| {
+        waiting.listen_as(&caches.of(&KindId::of::<RKEBootstrap>()), |bootstrap| {
             Key::new(bootstrap.namespace(), &names::plan_secret(names::Bootstrap(bootstrap.name())))
         });
-        Registrar {
-            caches,
-            book,
-            clock,
-            entropy,
-            waiting,
-            secrets,
-            accounts,
-            machines,
-            bootstraps,
-            clusters,
-            lineage,
-        }
+        Registrar { caches, book, clock, entropy, waiting, secrets, accounts, machines, clusters, lineage }
     }
 
     /// Whether enough is known to register anybody.
@@ -219,14 +205,8 @@ impl Registrar {
     fn bootstrapped(&self, account: &Key, uid: &str) -> Result<Arc<Object>, Refusal> {
         let account =
             self.accounts.get(account).filter(|found| found.uid() == uid).ok_or(Refusal::UnknownToken)?;
-        let found = self.of_account(&account, names::bootstrap_secret);
+        let found = self.lineage.machine(&account, names::bootstrap_secret);
         found.filter(|machine| !machine.deleting()).ok_or(Refusal::NoMachine)
-    }
-
-    /// The Machine that an account was made for.
-    fn of_account(&self, account: &Object, named: fn(names::Bootstrap<'_>) -> String) -> Option<Arc<Object>> {
-        let found = kit::machines::of_account(&self.machines, &self.bootstraps, account, named);
-        Some(found?.machine)
     }
 
     /// The Machine that a host's request becomes.
@@ -335,7 +315,7 @@ impl Registrar {
         let look = || {
             let account = self.accounts.get(&key)?;
             let secret = self.secrets.get(&key)?;
-            let of = self.of_account(&account, names::plan_secret);
+            let of = self.lineage.machine(&account, names::plan_secret);
             let ours = of.is_some_and(|found| found.uid() == machine.uid());
             let plan = secret.document()["type"] == types::MACHINE_PLAN && !secret.deleting();
             (ours && plan).then_some(secret)

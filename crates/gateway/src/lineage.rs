@@ -6,10 +6,10 @@ use std::sync::Arc;
 use api::capi::v1beta2::Machine;
 use api::catalogue::labels;
 use api::management::v3::Cluster as ManagementCluster;
+use api::names;
 use api::names::Bootstrap;
 use api::provisioning::v1::Cluster;
 use api::rke::v1::RKEBootstrap;
-use api::names;
 use kit::{Cache, Caches, Key, KindId, Object, index, lineage, machines};
 
 /// Answers from caches.
@@ -69,7 +69,8 @@ impl Lineage {
         account: &Object,
         named: fn(Bootstrap<'_>) -> String,
     ) -> Option<Arc<Object>> {
-        Some(machines::of_account(&self.machines, &self.bootstraps, account, named)?.machine)
+        let found = machines::of_account(&self.machines, &self.bootstraps, account, named);
+        Some(found?.machine)
     }
 
     /// The Machine of a host that registered with a cluster, by its whole id.
@@ -86,7 +87,7 @@ impl Lineage {
 /// the whole id counts.
 pub(crate) fn belongs(machine: &Object, cluster: &Object, id: &str) -> bool {
     machine.namespace() == cluster.namespace()
-        && machine.document()["spec"]["clusterName"] == cluster.name()
+        && machines::cluster(machine) == cluster.name()
         && machine.label(labels::MACHINE_ID) == Some(id)
 }
 

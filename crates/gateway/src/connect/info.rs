@@ -31,15 +31,15 @@ impl Registrar {
     /// The Machine of a host that has registered, by its token and id.
     async fn known(&self, headers: &HeaderMap) -> Result<Arc<Object>, Refusal> {
         let (id, credential) = self.introduced(headers).await?;
-        match &credential {
-            Credential::Bootstrap { account, uid, .. } => self.bootstrapped(account, uid),
-            Credential::Agent(token) => self.book.machine(token).ok_or(Refusal::NoMachine),
+        let found = match &credential {
+            Credential::Bootstrap { account, uid, .. } => return self.bootstrapped(account, uid),
+            Credential::Agent(token) => self.book.machine(token),
             Credential::Registration { cluster, nodes: true, .. } => {
-                let cluster = self.cluster(cluster)?;
-                self.lineage.registered(&cluster, &id).ok_or(Refusal::NoMachine)
+                self.lineage.registered(&*self.cluster(cluster)?, &id)
             }
-            Credential::Registration { .. } => Err(Refusal::TunnelToken),
-        }
+            Credential::Registration { .. } => return Err(Refusal::TunnelToken),
+        };
+        found.ok_or(Refusal::NoMachine)
     }
 
     /// The distribution's config file in the plan of a host's machine, as JSON.
