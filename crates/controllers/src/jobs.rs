@@ -47,10 +47,21 @@ pub struct Settings {
     pub rancher_machine: Option<PathBuf>,
     /// Where downloaded drivers are kept.
     pub downloads: PathBuf,
+    /// How rancher-machine and its drivers are confined; nothing: they have the rights of this process.
+    pub confinement: Option<Confinement>,
     /// Our own environment: what the setting `whitelist-envvars` names of it, drivers get.
     pub environment: BTreeMap<String, String>,
     /// Whether only Jobs that are marked with [`MANAGED_BY`] are run: Kubernetes runs the others.
     pub marked_only: bool,
+}
+
+/// A program that starts others with fewer rights: `PROGRAM confined --read PATH... --write PATH... -- OTHER`.
+#[derive(Clone, Debug)]
+pub struct Confinement {
+    /// The program.
+    pub program: PathBuf,
+    /// What drivers may read beside the system's files and their own.
+    pub read: Vec<PathBuf>,
 }
 
 /// The proxies that an environment names, as every program reads them.

@@ -44,6 +44,8 @@ pub(crate) struct Ground {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// The driver `docker`, if it is enabled.
     pub(crate) docker: Option<Docker>,
+    /// What rancher-machine and its drivers may read beside the system's files.
+    pub(crate) driver_read: Vec<PathBuf>,
     /// Whether hosts of the driver `ssh` need a key that a user gave.
     pub(crate) strict_host_keys: bool,
     /// Load balancers in front of the server.
@@ -65,6 +67,7 @@ pub(crate) struct Assembly {
     standings: Arc<Standings>,
     directory: PathBuf,
     rancher_machine: Option<PathBuf>,
+    driver_read: Vec<PathBuf>,
     drivers: Drivers,
     jobs: Jobs,
     releases: Arc<Releases>,
@@ -90,6 +93,7 @@ impl Assembly {
             assets,
             rancher_machine,
             docker,
+            driver_read,
             strict_host_keys,
             proxies,
         } = ground;
@@ -126,6 +130,7 @@ impl Assembly {
             standings,
             directory,
             rancher_machine,
+            driver_read,
             drivers: Drivers::built_in(docker, Ssh { strict: strict_host_keys }),
             jobs,
             releases,
@@ -170,6 +175,7 @@ impl Assembly {
             directory: self.directory.clone(),
             drivers: self.drivers.clone().with(Simulated(world.machines())),
             rancher_machine: self.rancher_machine.clone(),
+            driver_read: self.driver_read.clone(),
             waits: self.waits.clone(),
             jobs: self.jobs,
             releases: self.releases.clone(),

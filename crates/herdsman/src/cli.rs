@@ -9,8 +9,8 @@ use crate::verbs::{
     support_bundle, upgrade,
 };
 use crate::{
-    apiserver, backup, certificates, crds, explain, log, moving, plan, quickstart, rotate, server, simulate,
-    up,
+    apiserver, backup, certificates, confined, crds, explain, log, moving, plan, quickstart, rotate, server,
+    simulate, up,
 };
 
 /// RKE2 and K3s clusters from one declarative object, managed for life.
@@ -84,6 +84,9 @@ enum Command {
     Logs(logs::Arguments),
     /// Gather everything that helps to help in one file, without secrets
     SupportBundle(support_bundle::Arguments),
+    /// Run a program that sees no more of this machine than it needs; the server starts drivers by it
+    #[command(hide = true)]
+    Confined(confined::Arguments),
     /// Print what a shell needs to complete our words
     Completion(completion::Arguments),
 }
@@ -138,6 +141,7 @@ impl Cli {
             Command::Register(arguments) => node_command::run(&arguments),
             Command::Ssh(arguments) => ssh::run(&arguments),
             Command::Logs(arguments) => logs::run(&arguments),
+            Command::Confined(arguments) => confined::run(&arguments),
             Command::SupportBundle(arguments) => support_bundle::run(&arguments),
             Command::Completion(arguments) => completion::run(&arguments),
         };

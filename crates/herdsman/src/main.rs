@@ -10,6 +10,7 @@ mod backup;
 mod beside;
 mod certificates;
 mod cli;
+mod confined;
 mod converter;
 mod crds;
 mod data_dir;

@@ -134,6 +134,7 @@ impl Product {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             docker: serving.docker,
+            driver_read: serving.driver_read,
             strict_host_keys: serving.strict_host_keys,
             proxies: serving.proxies,
             jobs: Jobs::Alone,

@@ -175,6 +175,7 @@ fn setup(directory: &Path, ground: &Ground) -> Setup {
             certificate: Certificate::Issued(Vec::new()),
             rancher_machine: None,
             docker: ground.docker.clone(),
+            driver_read: Vec::new(),
             strict_host_keys: false,
             proxies: Default::default(),
             assets: ground.assets.clone(),

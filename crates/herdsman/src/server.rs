@@ -389,6 +389,7 @@ impl Front {
             assets: serving.assets,
             rancher_machine: serving.rancher_machine,
             docker: serving.docker,
+            driver_read: serving.driver_read,
             strict_host_keys: serving.strict_host_keys,
             proxies: serving.proxies,
             jobs: setup.jobs,

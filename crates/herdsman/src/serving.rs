@@ -66,6 +66,9 @@ struct DriverArguments {
     /// With --enable-driver docker: containers are privileged
     #[arg(long, requires = "enable_driver")]
     docker_privileged: bool,
+    /// A file or directory that rancher-machine and its drivers may read beside the system's files; may be repeated
+    #[arg(long, value_name = "PATH")]
+    driver_read: Vec<PathBuf>,
     /// Hosts of the driver ssh are taken only with a hostKey in their config, instead of trusting the first key seen
     #[arg(long)]
     strict_host_keys: bool,
@@ -91,6 +94,8 @@ pub(crate) struct Serving {
     pub(crate) rancher_machine: Option<PathBuf>,
     /// The driver `docker`, if it is enabled.
     pub(crate) docker: Option<Docker>,
+    /// What rancher-machine and its drivers may read beside the system's files.
+    pub(crate) driver_read: Vec<PathBuf>,
     /// Whether hosts of the driver `ssh` need a key that a user gave.
     pub(crate) strict_host_keys: bool,
     /// Load balancers in front of the server.
@@ -118,6 +123,7 @@ impl ServingArguments {
             server_url: self.server_url.as_deref().map(checked_url).transpose()?,
             rancher_machine: rancher_machine(self.machine_binary)?,
             proxies: Proxies::new(&self.trusted_proxy).context("--trusted-proxy")?,
+            driver_read: self.drivers.driver_read.clone(),
             strict_host_keys: self.drivers.strict_host_keys,
             docker: self.drivers.docker(),
             releases: self.releases.read()?,

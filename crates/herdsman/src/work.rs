@@ -73,6 +73,8 @@ pub(crate) struct Parts {
     pub(crate) drivers: Drivers,
     /// The program rancher-machine, for all other drivers.
     pub(crate) rancher_machine: Option<PathBuf>,
+    /// What it and its drivers may read beside the system's files.
+    pub(crate) driver_read: Vec<PathBuf>,
     /// Counts what is waited for.
     pub(crate) waits: Arc<controlplane::Waits>,
     /// Who runs Jobs.
@@ -170,6 +172,11 @@ impl Work {
             drivers: self.0.drivers.clone(),
             rancher_machine: self.0.rancher_machine.clone(),
             downloads: self.0.directory.join("drivers"),
+            // This very program, also when another one has taken its place on the disk.
+            confinement: Some(jobs::Confinement {
+                program: "/proc/self/exe".into(),
+                read: self.0.driver_read.clone(),
+            }),
             environment: environment(),
             marked_only: self.0.jobs != Jobs::Alone,
         }

@@ -1,7 +1,8 @@
 //! rancher-machine as a process of ours.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use machine::run::FAILURE;
@@ -9,8 +10,8 @@ use machine::{Command, Output, download};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-use super::Settings;
 use super::files::Files;
+use super::{Confinement, Settings};
 
 /// What a Job asks of rancher-machine.
 #[derive(Clone, Copy)]
@@ -57,10 +58,13 @@ async fn try_run(
         "there is no rancher-machine here: install it and name it with --machine-binary, or put it on the PATH",
     )?;
     of_this_driver(&job, files)?;
-    let path = search_path(settings, binary, &job, &environment, output).await?;
+    let (path, kept) = search_path(settings, binary, &job, &environment, output).await?;
     let storage = files.storage();
-    let mut program = tokio::process::Command::new(binary);
+    let readable = [binary.to_owned(), files.mounted("")].into_iter().chain(kept).collect::<Vec<_>>();
+    let line = line(settings.confinement.as_ref(), binary, &readable, &storage);
+    let mut program = tokio::process::Command::new(&line[0]);
     program
+        .args(&line[1..])
         .arg("--storage-path")
         .arg(&storage)
         .args(arguments(job.words))
@@ -68,6 +72,8 @@ async fn try_run(
         .envs(environment.into_iter().filter(|(name, _)| is_for_a_driver(name)))
         .env("HOME", &storage)
         .env("PATH", path)
+        // The only place where it may write.
+        .env("TMPDIR", &storage)
         .current_dir(&storage)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -104,6 +110,22 @@ fn of_this_driver(job: &Asked<'_>, files: &Files) -> Result<(), String> {
     }
 }
 
+/// The program to start and its first arguments: rancher-machine, confined if it is to be.
+fn line(
+    confinement: Option<&Confinement>,
+    binary: &Path,
+    readable: &[PathBuf],
+    storage: &Path,
+) -> Vec<OsString> {
+    let Some(confinement) = confinement else { return vec![binary.into()] };
+    let mut line: Vec<OsString> = vec![confinement.program.clone().into(), "confined".into()];
+    for path in confinement.read.iter().chain(readable) {
+        line.extend(["--read".into(), path.into()]);
+    }
+    line.extend(["--write".into(), storage.into(), "--".into(), binary.into()]);
+    line
+}
+
 /// Whether a variable of a Job is one that a driver may have: not one that says what code runs in its process.
 fn is_for_a_driver(name: &str) -> bool {
     !name.is_empty() && !name.starts_with("LD_") && !name.contains(['=', '\0'])
@@ -124,19 +146,19 @@ fn arguments(words: &[String]) -> Vec<String> {
     all
 }
 
-/// Where rancher-machine finds itself and the driver, which is downloaded if it is not here.
+/// Where rancher-machine finds itself and the driver, which is downloaded if it is not here; and where the driver is kept.
 async fn search_path(
     settings: &Settings,
     binary: &Path,
     job: &Asked<'_>,
     environment: &BTreeMap<String, String>,
     output: &Output,
-) -> Result<String, String> {
+) -> Result<(String, Option<PathBuf>), String> {
     let own = binary.parent().map(|directory| directory.display().to_string()).unwrap_or_default();
     let usual = format!("{own}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let globals = &job.command.globals;
     if globals.driver_url.is_empty() {
-        return Ok(usual);
+        return Ok((usual, None));
     }
     let wanted = download::Wanted {
         driver: job.driver,
@@ -152,12 +174,12 @@ async fn search_path(
                 job.driver, globals.driver_url
             )
         })?;
-        return Ok(format!("{}:{usual}", kept.display()));
+        return Ok((format!("{}:{usual}", kept.display()), Some(kept)));
     }
     output.say(format!("Downloading driver from {}", globals.driver_url));
     let kept = download::provide(&settings.downloads, &wanted, &super::proxies(environment)).await;
     let kept = kept.map_err(|error| error.to_string())?;
-    Ok(format!("{}:{usual}", kept.display()))
+    Ok((format!("{}:{usual}", kept.display()), Some(kept)))
 }
 
 async fn say(stream: Option<impl AsyncRead + Unpin>, output: &Output) {
@@ -227,6 +249,21 @@ mod tests {
         ] {
             assert_eq!(is_for_a_driver(name), is, "{name}");
         }
+    }
+
+    #[test]
+    fn a_confined_driver_has_its_own_files_only() {
+        let (binary, storage) = (Path::new("/usr/bin/rancher-machine"), Path::new("/data/jobs/u/storage"));
+        assert_eq!(line(None, binary, &[], storage), ["/usr/bin/rancher-machine"]);
+        let confinement = Confinement { program: "/proc/self/exe".into(), read: vec!["/opt/vendor".into()] };
+        let readable = [binary.to_owned(), PathBuf::from("/data/jobs/u/mounts")];
+        let words = line(Some(&confinement), binary, &readable, storage);
+        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(
+            words.join(" "),
+            "/proc/self/exe confined --read /opt/vendor --read /usr/bin/rancher-machine --read /data/jobs/u/mounts \
+             --write /data/jobs/u/storage -- /usr/bin/rancher-machine"
+        );
     }
 
     #[test]

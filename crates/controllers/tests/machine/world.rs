@@ -118,6 +118,7 @@ impl World {
                 drivers,
                 rancher_machine,
                 downloads,
+                confinement: None,
                 environment: Default::default(),
                 marked_only: false,
             },

@@ -4,6 +4,7 @@
 
 mod audit;
 mod backups;
+mod confined;
 mod keys;
 mod program;
 mod refusals;
