@@ -19,10 +19,12 @@ use std::sync::Arc;
 
 use world::World;
 
+type Attacking = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// An attack, by its actor and what must hold.
 struct Attack {
     name: &'static str,
-    run: fn(Arc<World>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    run: fn(Arc<World>) -> Attacking,
 }
 
 macro_rules! attack {
