@@ -19,10 +19,12 @@ use std::sync::Arc;
 
 use world::World;
 
+type Attacking = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// An attack, by its actor and what must hold.
 struct Attack {
     name: &'static str,
-    run: fn(Arc<World>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    run: fn(Arc<World>) -> Attacking,
 }
 
 macro_rules! attack {
@@ -37,6 +39,8 @@ macro_rules! attack {
 /// They run one after the other, in this order.
 const ATTACKS: &[Attack] = &[
     attack!(neighbour::without_a_token_nothing_is_given),
+    attack!(neighbour::a_label_makes_no_server),
+    attack!(neighbour::an_id_of_another_cluster_gives_no_plan),
     attack!(tenant::rights_end_at_the_namespace),
     attack!(tenant::an_annotation_takes_no_cluster),
     attack!(tenant::a_status_takes_no_cluster),

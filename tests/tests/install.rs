@@ -113,6 +113,36 @@ fn it_installs_with_every_shell() {
     }
 }
 
+/// Rancher's own command, word for word: what follows `sh -s -`, then the roles that its page adds.
+#[test]
+#[ignore = "default: busybox, shellcheck"]
+fn ranchers_command_registers() {
+    for shell in SHELLS {
+        let Some(machine) = Machine::new(shell) else { return };
+        let server = Server::start();
+        let (url, checksum) = (server.url(), sha256(server.ca().as_bytes()));
+        let line = format!(
+            "--server {url} --label 'cattle.io/os=linux' --token t0ken --ca-checksum {checksum} --etcd --controlplane --worker"
+        );
+        let words: Vec<&str> = line.split(' ').map(|word| word.trim_matches('\'')).collect();
+        let run = machine.run("/install.sh").arguments(&words);
+        run.variable("HERDSMAN_INSTALL_PAUSE", "0").variable("HERDSMAN_INSTALL_TRIES", "3").succeed();
+        let headers = server.registration();
+        for (name, value) in [
+            ("x-cattle-labels", "cattle.io/os=linux"),
+            ("x-cattle-role-etcd", "true"),
+            ("x-cattle-role-control-plane", "true"),
+            ("x-cattle-role-worker", "true"),
+        ] {
+            assert_eq!(headers.get(name).map(String::as_str), Some(value), "{name} by {shell:?}");
+        }
+        // The server takes what it is sent.
+        let labels = headers["x-cattle-labels"].split_once('=').unwrap();
+        let labels = [(labels.0.to_owned(), labels.1.to_owned())].into();
+        assert_eq!(provisioning::custom::label_problem(&labels), None);
+    }
+}
+
 /// Whoever reads a log of the installation must not be able to register with it.
 #[test]
 #[ignore = "default: busybox, shellcheck"]

@@ -23,13 +23,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kit::{Cache, Caches, Key, KindId, Object};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use provisioning::custom::{Request, label_problem};
 use serde_json::{Value, json};
 
 use crate::book::{self, Book};
 use crate::credential::Credential;
 use crate::headers;
 use crate::issue::{self, MANAGER};
-use crate::lineage::Lineage;
+use crate::lineage::{self, Lineage};
 use crate::waiting::Waiting;
 
 pub use refusal::Refusal;
@@ -89,6 +90,14 @@ contexts:
 current-context: agent
 "
     )
+}
+
+/// Refuses a host that gives itself labels which are not its to give.
+fn check_labels(headers: &HeaderMap) -> Result<(), Refusal> {
+    let said = headers::introduction(headers).to_string();
+    // What else cannot be read is the controller's to tell.
+    let Ok(request) = Request::read(said.as_bytes()) else { return Ok(()) };
+    label_problem(&request.labels).map_or(Ok(()), |problem| Err(Refusal::Labels(problem)))
 }
 
 /// Registers nodes.
@@ -163,7 +172,7 @@ impl Registrar {
         let (id, credential) = self.introduced(headers).await?;
         let planned = tokio::time::timeout(PATIENCE, async {
             let machine = self.machine(&id, &credential, headers).await?;
-            self.mark(&machine, &id).await?;
+            self.mark(&machine, &id, &credential).await?;
             Ok((self.plan(&machine).await?, machine))
         });
         let (plan, machine) = planned.await.unwrap_or(Err(Refusal::NotYet))?;
@@ -214,22 +223,38 @@ impl Registrar {
         if cluster.deleting() {
             return Err(Refusal::ClusterGoes(cluster.key()));
         }
+        check_labels(headers)?;
         let request = Key::new(management, &names::registered_machine(names::Registrant::Custom, id));
         self.ask(&request, headers).await?;
         let answered = || {
-            let secret = self.secrets.get(&request)?;
+            let secret = self.secrets.get(&request).filter(|secret| !secret.deleting())?;
+            if let Some(why) = secret.annotation(annotations::HERDSMAN_REFUSED) {
+                return Some((Err(Refusal::Refused(why.to_owned())), secret));
+            }
             let name = secret.label(labels::MACHINE_NAME)?;
-            let namespace = secret.label(labels::MACHINE_NAMESPACE).unwrap_or(cluster.namespace());
-            Some((Key::new(namespace, name), secret.clone()))
+            Some((Ok(Key::new(cluster.namespace(), name)), secret.clone()))
         };
-        let (machine, secret) = self.waiting.until(&request, answered).await;
-        let found = self.waiting.until(&machine, || self.machines.get(&machine)).await;
-        let api: Api<Secret> = Api::namespaced(self.caches.client().clone(), management);
-        let preconditions = Some(Preconditions { uid: Some(secret.uid().into()), resource_version: None });
+        let (answer, secret) = self.waiting.until(&request, answered).await;
+        let found = match answer {
+            Ok(machine) => {
+                let found = self.waiting.until(&machine, || self.machines.get(&machine)).await;
+                // The request may have been another host's, whose id has the same short hash.
+                if lineage::belongs(&found, &cluster, id) { Ok(found) } else { Err(Refusal::OtherHost) }
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.forget(&request, secret.uid()).await?;
+        found
+    }
+
+    /// Takes away a request that was answered.
+    async fn forget(&self, request: &Key, uid: &str) -> Result<(), Refusal> {
+        let api: Api<Secret> = Api::namespaced(self.caches.client().clone(), &request.namespace);
+        let preconditions = Some(Preconditions { uid: Some(uid.into()), resource_version: None });
         let options = DeleteParams { preconditions, ..DeleteParams::default() };
         match api.delete(&request.name, &options).await {
             Err(error) if !matches!(kit::write::code(&error), Some(404 | 409)) => Err(error.into()),
-            _ => Ok(found),
+            _ => Ok(()),
         }
     }
 
@@ -258,10 +283,20 @@ impl Registrar {
         }
     }
 
-    /// Notes the host's id on its Machine.
-    async fn mark(&self, machine: &Object, id: &str) -> Result<(), Refusal> {
+    /// Notes the host's id on its Machine. A host with the cluster's token is found by its id, and changes none; no host takes the id of
+    /// another Machine of the cluster.
+    async fn mark(&self, machine: &Object, id: &str, credential: &Credential) -> Result<(), Refusal> {
         if machine.label(labels::MACHINE_ID) == Some(id) {
             return Ok(());
+        }
+        if !matches!(credential, Credential::Bootstrap { .. }) {
+            return Err(Refusal::OtherHost);
+        }
+        let cluster = machine.document()["spec"]["clusterName"].as_str().unwrap_or_default();
+        let beside = self.machines.filed(&kit::index::cluster(machine.namespace(), cluster));
+        let bears = |other: &Arc<Object>| other.label(labels::MACHINE_ID) == Some(id) && !other.deleting();
+        if beside.iter().any(bears) {
+            return Err(Refusal::IdTaken);
         }
         let api: Api<Machine> = Api::namespaced(self.caches.client().clone(), machine.namespace());
         let patch = json!({"metadata": {"labels": {(labels::MACHINE_ID): id}}});

@@ -114,6 +114,8 @@ words! {
     BOOTSTRAP_TOKEN_INVALIDATED = "rke.cattle.io/bootstrap-token-invalidated";
     /// When that token was last used, RFC 3339.
     LAST_ACCESS_TIMESTAMP = "rke.cattle.io/last-access-timestamp";
+    /// Ours, on a host's request: why it is refused.
+    HERDSMAN_REFUSED = "herdsman.io/refused";
     /// Ours, on the token Secret of a node agent: when it was first used, RFC 3339.
     HERDSMAN_TOKEN_USED = "herdsman.io/token-used";
     /// On a ServiceAccount: `namespace/name` of its token Secret.

@@ -79,10 +79,9 @@ fn cluster_changed(context: &Arc<Context>, change: &Change) {
     // Commands for hosts carry the cluster's variables.
     let variables = |object: &Arc<Object>| object.document()["spec"]["agentEnvVars"].clone();
     if change.before.as_ref().map(variables) != change.after.as_ref().map(variables) {
-        let name = change.object().document()["status"]["clusterName"].as_str().unwrap_or_default();
-        for token in context.known.tokens.within(name) {
-            context.tokens.add(token.key());
-        }
+        let management = lineage::management(&context.known.management, change.object());
+        let tokens = management.map(|found| context.known.tokens.within(found.name())).unwrap_or_default();
+        tokens.iter().for_each(|token| context.tokens.add(token.key()));
     }
 }
 

@@ -176,3 +176,56 @@ fn bootstrap_tokens_end() {
         assert!(ended().await);
     });
 }
+
+/// What is said on a request that is not answered.
+async fn refused(world: &World, namespace: &str, name: &str) -> String {
+    let annotation = async || {
+        let secret = world.api_in("Secret", namespace).get(name).await.unwrap();
+        let labels = secret.metadata.labels.unwrap_or_default();
+        assert!(!labels.contains_key("rke.cattle.io/machine-name"), "it was answered: {labels:?}");
+        secret.metadata.annotations.unwrap_or_default().remove("herdsman.io/refused")
+    };
+    world
+        .until(
+            30,
+            "a refusal",
+            async || if annotation().await.is_some() { Ok(()) } else { Err("none".into()) },
+        )
+        .await;
+    annotation().await.unwrap()
+}
+
+/// Neither the id of another cluster's host, nor one that only has the same short hash, nor a label gives a host another's Machine.
+#[test]
+fn a_host_gets_no_others_machine() {
+    story(|| async {
+        let world = World::new(13).await;
+        let namespace = pets(&world).await;
+        let short = |id: &str| api::names::registered_machine(api::names::Registrant::Custom, id);
+        // A Machine of another cluster with that id, and one of this cluster whose name an id was searched for.
+        for (id, cluster, bears) in [("77", "other", "77"), ("88", "pets", "another")] {
+            let reference = json!({"apiGroup": "rke.cattle.io", "kind": "CustomMachine", "name": short(id)});
+            let machine = json!({
+                "metadata": {"labels": {"rke.cattle.io/machine-id": bears, "cluster.x-k8s.io/cluster-name": cluster}},
+                "spec": {"clusterName": cluster, "bootstrap": {"dataSecretName": "x"}, "infrastructureRef": reference},
+            });
+            world.create("Machine", &short(id), machine).await;
+        }
+        for id in ["77", "88"] {
+            ask(&world, &namespace, &short(id), id).await;
+            let why = refused(&world, &namespace, &short(id)).await;
+            assert!(why.contains("cattle-id") && !why.contains("other\""), "{why}");
+        }
+        let headers =
+            json!({"id": ["99"], "role-worker": ["true"], "labels": ["rke.cattle.io/etcd-role=true"]});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "rke.cattle.io/machine-request",
+            "metadata": {"name": short("99"), "namespace": namespace}, "stringData": {"data": headers.to_string()}
+        });
+        let secret: DynamicObject = serde_json::from_value(secret).unwrap();
+        world.api_in("Secret", &namespace).create(&PostParams::default(), &secret).await.unwrap();
+        let why = refused(&world, &namespace, &short("99")).await;
+        assert!(why.contains("rke.cattle.io/etcd-role"), "{why}");
+        assert_eq!(world.find("Machine", &short("99")).await, None);
+    });
+}

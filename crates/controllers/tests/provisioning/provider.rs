@@ -149,9 +149,12 @@ impl Provider {
             if machine.data["spec"]["bootstrap"]["dataSecretName"].is_null() {
                 continue;
             }
-            // The agent registers.
-            let id = json!({"metadata": {"labels": {"rke.cattle.io/machine-id": format!("id-{name}")}}});
-            self.patch("Machine", &machine, id, false).await;
+            // The agent registers; a host with the cluster's token has its id from the start.
+            let labels = machine.metadata.labels.clone().unwrap_or_default();
+            if !labels.contains_key("rke.cattle.io/machine-id") {
+                let id = json!({"metadata": {"labels": {"rke.cattle.io/machine-id": format!("id-{name}")}}});
+                self.patch("Machine", &machine, id, false).await;
+            }
             let id = format!("toy://{name}");
             let mut spec = json!({"spec": {"providerID": id}});
             if kind == "ToyMachine" {

@@ -18,6 +18,23 @@ pub enum Refusal {
     /// An id that no label can have.
     #[error("header X-Cattle-Id: Invalid value: it must have up to 63 letters, digits, '-', '_' or '.'")]
     BadId,
+    /// Labels that are not the host's to give.
+    #[error("header X-Cattle-Labels: {0}")]
+    Labels(String),
+    /// The controller's words.
+    #[error("{0}")]
+    Refused(String),
+    /// The Machine that was found is not this host's.
+    #[error(
+        "this host is not the one that registered before: remove /etc/rancher/agent/cattle-id from it, then run the command again"
+    )]
+    OtherHost,
+    /// Another Machine of the cluster has the id.
+    #[error(
+        "another machine of the cluster has this host's id, as where disks are copied: remove /etc/rancher/agent/cattle-id from the host, \
+         then run the command again"
+    )]
+    IdTaken,
     /// Nobody knows the token, or it has ended.
     #[error(
         "the token is not known, or no longer good: a machine's own token is for one use within 30 minutes, a cluster's may have been replaced; get a new one from the server"
@@ -82,8 +99,11 @@ impl Refusal {
             | Refusal::UnknownToken
             | Refusal::TunnelToken
             | Refusal::AgentToken => StatusCode::UNAUTHORIZED,
-            Refusal::BadId | Refusal::Field(_) => StatusCode::BAD_REQUEST,
+            Refusal::BadId | Refusal::Field(_) | Refusal::Labels(_) => StatusCode::BAD_REQUEST,
             Refusal::NoMachine
+            | Refusal::OtherHost
+            | Refusal::IdTaken
+            | Refusal::Refused(_)
             | Refusal::NoCluster(_)
             | Refusal::TakesNoNodes(_)
             | Refusal::ClusterGoes(_) => StatusCode::FORBIDDEN,

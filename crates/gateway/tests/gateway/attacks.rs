@@ -9,10 +9,12 @@ use gateway::TunnelDial;
 use http::StatusCode;
 use kit::Key;
 use kit::access::Dial as _;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, client, dial_in, hello};
+use crate::nodes::introduction;
 use crate::world::{CLUSTER, NAMESPACE, TENANT, World};
 
 const API: &str = "/k8s/clusters/c-m-abcdefgh/api/v1/namespaces/default/configmaps";
@@ -164,4 +166,111 @@ async fn a_url_leads_controllers_to_no_other_cluster() {
     }
     assert_eq!(cluster.dialled.load(Ordering::Relaxed), before);
     assert!(dial.dial(&owner, victims).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_makes_no_server() {
+    let world = World::new().await;
+    let (nodes, _) = world.cluster().await;
+    let bearer = format!("Bearer {nodes}");
+    let labels = [
+        "rke.cattle.io/etcd-role=true",
+        "rack=7,rke.cattle.io/control-plane-role=true",
+        "cluster.x-k8s.io/set-name=servers",
+        "objectset.rio.cattle.io/hash=x",
+        "node-role.kubernetes.io/control-plane=true",
+    ];
+    for given in labels {
+        let mut headers = introduction(&bearer, "77");
+        headers.retain(|(name, _)| *name != "x-cattle-labels");
+        headers.push(("x-cattle-labels", given));
+        let (code, said) = world.ask("/v3/connect/agent", &headers).await;
+        assert_eq!(code, StatusCode::BAD_REQUEST, "{given}: {said}");
+        let name = given.split(',').next_back().unwrap().split('=').next().unwrap();
+        assert!(said.contains(name) && said.contains("X-Cattle-Labels"), "{said}");
+    }
+    let left = world
+        .secrets(CLUSTER)
+        .list(&ListParams::default().fields("type=rke.cattle.io/machine-request"))
+        .await;
+    assert!(left.unwrap().items.is_empty(), "nothing was asked for");
+}
+
+impl World {
+    /// Answers the next request with a machine, as a controller that looks at names alone would.
+    async fn answer(&self, machine: &str) {
+        let requests = ListParams::default().fields("type=rke.cattle.io/machine-request");
+        let secret = self
+            .until("a request", async || self.secrets(CLUSTER).list(&requests).await.unwrap().items.pop())
+            .await;
+        let labels =
+            json!({"rke.cattle.io/machine-name": machine, "rke.cattle.io/machine-namespace": NAMESPACE});
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        let name = secret.metadata.name.unwrap();
+        self.secrets(CLUSTER).patch(&name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// A Machine with everything that belongs to it, of a cluster and with an id.
+    async fn bearing(&self, name: &str, cluster: &str, id: &str) {
+        self.machine(name).await;
+        let machines = self.api("cluster.x-k8s.io/v1beta2", "Machine", "machines", NAMESPACE);
+        let labels = json!({"rke.cattle.io/machine-id": id});
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}, "spec": {"clusterName": cluster}}));
+        machines.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        let kind = kit::KindId::of::<api::capi::v1beta2::Machine>();
+        self.until("seen", async || {
+            let found = self.caches.of(&kind).get(&Key::new(NAMESPACE, name))?;
+            (found.label("rke.cattle.io/machine-id") == Some(id)).then_some(())
+        })
+        .await;
+    }
+}
+
+fn name_of(id: &str) -> String {
+    api::names::registered_machine(api::names::Registrant::Custom, id)
+}
+
+/// Registers, and reads its config, as a host with the cluster's token.
+async fn gets_nothing(world: &World, token: &str, id: &str, machine: &str) {
+    let ((code, said), ()) = tokio::join!(world.register(token, id), world.answer(machine));
+    assert_eq!(code, StatusCode::FORBIDDEN, "{said}");
+    assert!(said.contains("cattle-id"), "{said}");
+    let bearer = format!("Bearer {token}");
+    let (code, said) = world.ask("/v3/connect/config-yaml", &introduction(&bearer, id)).await;
+    assert_eq!(code, StatusCode::FORBIDDEN, "{said}");
+    let tokens = ListParams::default().fields("type=herdsman.io/agent-token");
+    assert!(world.secrets(NAMESPACE).list(&tokens).await.unwrap().items.is_empty(), "no token was made");
+}
+
+/// The same host id with the token of one cluster and the Machine of another, in one namespace.
+#[tokio::test(start_paused = true)]
+async fn an_id_of_another_cluster_gives_no_plan() {
+    let world = World::new().await;
+    let (nodes, _) = world.cluster().await;
+    world.bearing(&name_of("77"), "other", "77").await;
+    gets_nothing(&world, &nodes, "77", &name_of("77")).await;
+}
+
+/// Names are made of 48 bits of the id's hash: an id with the same ones can be searched for.
+#[tokio::test(start_paused = true)]
+async fn a_name_that_collides_gives_no_plan() {
+    let world = World::new().await;
+    let (nodes, _) = world.cluster().await;
+    world.bearing(&name_of("77"), "pets", "the-one-before").await;
+    gets_nothing(&world, &nodes, "77", &name_of("77")).await;
+    // Nor does a Machine that the host did not ask for.
+    world.bearing("m2", "pets", "78").await;
+    gets_nothing(&world, &nodes, "79", "m2").await;
+}
+
+/// A machine's own token registers that machine, with no id of another's.
+#[tokio::test(start_paused = true)]
+async fn a_machine_takes_no_others_id() {
+    let world = World::new().await;
+    world.bearing("m1", "pets", "1").await;
+    let second = world.machine("m2").await;
+    let (code, said) = world.register(&second.token, "1").await;
+    assert_eq!(code, StatusCode::FORBIDDEN, "{said}");
+    assert!(said.contains("cattle-id"), "{said}");
+    world.registered(&second.token, "2").await;
 }

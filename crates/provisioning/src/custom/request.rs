@@ -106,11 +106,13 @@ fn taint(text: &str) -> Option<Taint> {
     })
 }
 
-/// A Machine that a request may be about.
+/// The Machines that a request may be about.
 #[derive(Clone, Copy, Debug)]
 pub struct Existing<'a> {
     /// Machines of the cluster.
     pub machines: &'a [Machine],
+    /// The Machine in the cluster's namespace that has the name of the request's, whichever cluster it is of.
+    pub taken: Option<&'a Machine>,
 }
 
 /// What to do about a request.
@@ -120,20 +122,26 @@ pub enum Registration {
     Known(String),
     /// Make these, if they do not exist: the Machine is the last one.
     New(Vec<Object>),
+    /// The name is that of another host's Machine, or of another cluster's.
+    Taken(String),
 }
 
-/// The Machine of a request: by its name, else by the host's id, else a new one.
+/// Whether a Machine is a cluster's and a host's. Its name has 48 bits of the id's hash, which can be searched for: the whole id counts.
+pub fn belongs(machine: &Machine, cluster: &str, id: &str) -> bool {
+    let bears = machine.metadata.labels.as_ref().and_then(|all| all.get(labels::MACHINE_ID));
+    machine.spec.cluster_name == cluster && bears.is_some_and(|found| found == id)
+}
+
+/// The Machine of a request: the one of its name, else one with the host's id, else a new one.
 pub fn registration(request: &Request, cluster: &Cluster, existing: Existing<'_>) -> Registration {
-    let name = request.machine_name();
-    let named = |machine: &&Machine| machine.metadata.name.as_deref() == Some(&name);
-    let with_id = |machine: &&Machine| {
-        let found = machine.metadata.labels.as_ref().and_then(|all| all.get(labels::MACHINE_ID));
-        found == Some(&request.id)
-    };
-    let found = existing.machines.iter().find(named).or_else(|| existing.machines.iter().find(with_id));
-    match found {
-        Some(machine) => Registration::Known(machine.metadata.name.clone().unwrap_or_default()),
-        None => Registration::New(objects(request, cluster)),
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    let is_its = |machine: &&Machine| belongs(machine, name, &request.id);
+    let known = |machine: &Machine| Registration::Known(machine.metadata.name.clone().unwrap_or_default());
+    match (existing.taken, existing.machines.iter().find(is_its)) {
+        (Some(taken), _) if is_its(&taken) => known(taken),
+        (_, Some(found)) => known(found),
+        (Some(_), None) => Registration::Taken(request.machine_name()),
+        (None, None) => Registration::New(objects(request, cluster)),
     }
 }
 
@@ -278,17 +286,32 @@ mod tests {
 
     #[test]
     fn a_host_that_comes_again_is_known() {
-        let one = request();
-        let mut machine = Machine::default();
-        machine.metadata.name = Some("renamed".into());
-        let found = |machine: &Machine| {
-            registration(&one, &cluster(), Existing { machines: std::slice::from_ref(machine) })
+        let (one, name) = (request(), request().machine_name());
+        let machine = |name: &str, cluster: &str, id: &str| {
+            let mut machine = Machine::default();
+            machine.metadata.name = Some(name.into());
+            machine.metadata.labels = Some([(labels::MACHINE_ID.into(), id.into())].into());
+            machine.spec.cluster_name = cluster.into();
+            machine
         };
-        assert!(matches!(found(&machine), Registration::New(made) if made.len() == 3));
-        machine.metadata.labels = Some([(labels::MACHINE_ID.into(), "0123abc".into())].into());
-        assert_eq!(found(&machine), Registration::Known("renamed".into()));
-        machine.metadata = ObjectMeta { name: Some(one.machine_name()), ..Default::default() };
-        assert_eq!(found(&machine), Registration::Known(one.machine_name()));
+        let decided = |existing: Option<Machine>, taken: Option<Machine>| {
+            let machines: Vec<Machine> = existing.into_iter().chain(taken.clone()).collect();
+            let machines: Vec<Machine> =
+                machines.into_iter().filter(|one| one.spec.cluster_name == "pets").collect();
+            registration(&one, &cluster(), Existing { machines: &machines, taken: taken.as_ref() })
+        };
+        let known = |name: &str| Registration::Known(name.into());
+        let taken = Registration::Taken(name.clone());
+        assert!(matches!(decided(None, None), Registration::New(made) if made.len() == 3));
+        assert!(matches!(decided(Some(machine("m", "pets", "other")), None), Registration::New(_)));
+        assert_eq!(decided(Some(machine("renamed", "pets", "0123abc")), None), known("renamed"));
+        assert_eq!(decided(None, Some(machine(&name, "pets", "0123abc"))), known(&name));
+        // A name that was searched for, and a host of another cluster.
+        assert_eq!(decided(None, Some(machine(&name, "pets", "another-id"))), taken);
+        assert_eq!(decided(None, Some(machine(&name, "other", "0123abc"))), taken);
+        // Ids count in full.
+        assert_eq!(decided(None, Some(machine(&name, "pets", "0123ab"))), taken);
+        assert!(!belongs(&machine(&name, "pets", "0123abc"), "pet", "0123abc"));
     }
 
     #[test]
