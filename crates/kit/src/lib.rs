@@ -10,6 +10,7 @@
 //! | [`drain`], [`evict`] | draining a node: what decides, and what acts |
 //! | [`index`] | what objects are found by in caches |
 //! | [`owners`], [`events`], [`lease`] | who owns an object, what happened to it, who does the work |
+//! | [`lineage`], [`machines`] | which cluster stands behind an id, which Machine behind an account or a plan |
 //! | [`access`] | ways to the clusters that are looked after |
 //!
 //! Everything takes its time from a [`clock::Clock`] and its waits from the tokio runtime, so that it runs in a

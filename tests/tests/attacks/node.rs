@@ -127,8 +127,11 @@ pub(crate) async fn config_yaml_is_its_own(world: Arc<World>) {
     }
 }
 
+/// A change to a Secret.
+type Change = fn(&mut Value);
+
 /// What a party may write of a Secret: its answer to the whole object with a change.
-async fn put(party: &Party, path: &str, change: fn(&mut Value)) -> Answer {
+async fn put(party: &Party, path: &str, change: Change) -> Answer {
     // The real agent may be faster.
     for _ in 0..20 {
         let mut secret = party.get(path).await.ok();
@@ -144,7 +147,7 @@ async fn put(party: &Party, path: &str, change: fn(&mut Value)) -> Answer {
 pub(crate) async fn an_agent_writes_its_report_and_nothing_else(world: Arc<World>) {
     let worker = &world.victim.workers[0];
     let (stolen, path) = (world.stolen(worker), plan_path(&world.victim, worker));
-    let cases: [(&str, fn(&mut Value)); 9] = [
+    let cases: [(&str, Change); 9] = [
         ("metadata.labels", |one| one["metadata"]["labels"][ETCD_ROLE] = "true".into()),
         ("metadata.annotations", |one| one["metadata"]["annotations"][JOIN_URL] = "https://evil:9345".into()),
         ("metadata.annotations", |one| one["metadata"]["annotations"][DRAIN_OPTIONS] = "{}".into()),

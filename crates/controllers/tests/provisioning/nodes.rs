@@ -103,6 +103,9 @@ fn a_plan_secret_mirrors_the_marks_of_its_bootstrap_object() {
     });
 }
 
+/// A change to a Secret.
+type Change = fn(&mut Value);
+
 /// What a refused write is told: code and message.
 fn refusal(answer: Result<DynamicObject, kube::Error>) -> (u16, String) {
     match answer {
@@ -121,23 +124,22 @@ fn an_agent_changes_its_report_and_nothing_else() {
         let own: Api<DynamicObject> =
             Api::namespaced_with(server.client_of(&account), NAMESPACE, &resource("Secret"));
         let found = || async { own.get(&plan).await.unwrap() };
-        let put = async |change: &dyn Fn(&mut Value)| {
+        let put = async |change: Change| {
             let mut document = serde_json::to_value(found().await).unwrap();
             change(&mut document);
             own.replace(&plan, &PostParams::default(), &serde_json::from_value(document).unwrap()).await
         };
-        let label = labels::ETCD_ROLE;
-        let cases: [(&str, &dyn Fn(&mut Value)); 6] = [
-            ("metadata.labels[rke.cattle.io/etcd-role]", &|one| {
-                one["metadata"]["labels"][label] = "true".into()
+        let cases: [(&str, Change); 6] = [
+            ("metadata.labels[rke.cattle.io/etcd-role]", |one| {
+                one["metadata"]["labels"][labels::ETCD_ROLE] = "true".into()
             }),
-            ("metadata.annotations[rke.cattle.io/join-url]", &|one| {
+            ("metadata.annotations[rke.cattle.io/join-url]", |one| {
                 one["metadata"]["annotations"][annotations::JOIN_URL] = "https://evil:9345".into();
             }),
-            ("metadata.ownerReferences", &|one| one["metadata"]["ownerReferences"] = json!([])),
-            ("metadata.finalizers", &|one| one["metadata"]["finalizers"] = json!(["evil.io/stay"])),
-            ("data[plan]", &|one| one["data"]["plan"] = "e30=".into()),
-            ("immutable", &|one| one["immutable"] = true.into()),
+            ("metadata.ownerReferences", |one| one["metadata"]["ownerReferences"] = json!([])),
+            ("metadata.finalizers", |one| one["metadata"]["finalizers"] = json!(["evil.io/stay"])),
+            ("data[plan]", |one| one["data"]["plan"] = "e30=".into()),
+            ("immutable", |one| one["immutable"] = true.into()),
         ];
         for (path, change) in cases {
             let (code, message) = refusal(put(change).await);
@@ -146,7 +148,7 @@ fn an_agent_changes_its_report_and_nothing_else() {
         }
         // A report is taken, and an old copy of the Secret is told that it is old, as ever.
         let old = serde_json::to_value(found().await).unwrap();
-        put(&|one| one["data"]["applied-output"] = "YQ==".into()).await.unwrap();
+        put(|one| one["data"]["applied-output"] = "YQ==".into()).await.unwrap();
         let mut late = old;
         late["data"]["applied-output"] = "Yg==".into();
         let late = serde_json::from_value(late).unwrap();
