@@ -77,6 +77,8 @@ impl Controller for NodeDrivers {
         };
         let (stage, failed) = match done {
             Ok(stage) => (stage, None),
+            // Only a restart of the server changes that.
+            Err(error @ Error::Source(source::Error::Off(_))) => (Stage::of(&error), None),
             Err(error) => (Stage::of(&error), Some(error)),
         };
         let status = status::of(&node_driver, &stage, &context.clock.now().to_string());

@@ -5,6 +5,21 @@ use serde_json::{Value, json};
 use crate::world::{World, condition, story};
 
 #[test]
+fn a_driver_that_is_off_says_how_to_enable_it() {
+    story(async || {
+        let world = World::new().await;
+        // As an older data directory has it.
+        let spec = json!({"active": true, "displayName": "docker", "url": "local://", "builtin": true});
+        world.create("NodeDriver", "docker", json!({"spec": spec})).await;
+        world.condition("NodeDriver", "docker", "Active", "False").await;
+        let driver = world.get("NodeDriver", "docker").await;
+        let words = condition(&driver, "Installed")["message"].as_str().unwrap().to_owned();
+        assert_eq!(words, "driver docker is off: start the server with --enable-driver docker");
+        assert_eq!(world.find("DynamicSchema", "dockerconfig").await, None);
+    });
+}
+
+#[test]
 fn a_driver_brings_its_kinds() {
     story(async || {
         let world = World::new().await;
