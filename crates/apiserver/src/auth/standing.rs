@@ -12,7 +12,7 @@ use kubeapi::request::{ResourceRequest, Target};
 
 use super::{Auth, bearer};
 use crate::http::Certificates;
-use crate::server::revocation::{Doubt, Followed, Ground};
+use crate::server::revocation::{Followed, Ground};
 
 /// How long after a change it is looked into: changes that come together are looked at together.
 const SOON: Duration = Duration::from_secs(1);
@@ -80,9 +80,9 @@ pub(super) fn key(plural: &str, namespace: &str, name: &str) -> String {
 }
 
 impl Standing {
-    /// Whether it may have ended.
-    pub(crate) fn doubt(&self) -> Arc<Doubt> {
-        self.followed.doubt().clone()
+    /// Whether it may have ended: then it has to be asked whether it is [`over`](Self::over).
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.followed.doubt().is_raised()
     }
 
     /// Waits until it is over.

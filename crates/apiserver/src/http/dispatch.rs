@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use ::http::header::{ACCEPT, CONTENT_LENGTH, USER_AGENT};
 use ::http::request::Parts;
@@ -384,7 +385,7 @@ impl Api {
         let options = ListOptions::parse(&query)?;
         let standing = match inside {
             true => None,
-            false => Some(Box::new(self.0.auth.standing(parts, &authenticated, &user.name, &target))),
+            false => Some(Arc::new(self.0.auth.standing(parts, &authenticated, &user.name, &target))),
         };
         let _held = match inside {
             true => None,

@@ -22,7 +22,6 @@ use super::metrics::Counted;
 use super::negotiated::Wanted;
 use super::quota::Held;
 use crate::auth::Standing;
-use crate::server::revocation::Doubt;
 use crate::server::{Server, Told, WatchEvent, Watching};
 
 /// How long a watch without a wish lasts: at least this, and up to twice as long, so that not all end at once.
@@ -45,7 +44,7 @@ pub(super) struct Watcher {
     pub(super) wanted: Wanted,
     pub(super) closing: watch::Receiver<bool>,
     /// What it was permitted by; nothing for those in this process.
-    pub(super) standing: Option<Box<Standing>>,
+    pub(super) standing: Option<Arc<Standing>>,
     /// Counts the events.
     pub(super) events: Counter,
     pub(super) _counted: Counted,
@@ -74,8 +73,6 @@ fn is_over(closing: &watch::Receiver<bool>) -> bool {
 struct State {
     watcher: Watcher,
     timers: Timers,
-    /// Whether what it was permitted by has to be looked at again.
-    doubt: Option<Arc<Doubt>>,
     /// When the server goes down, or who asked may not any more. Kept, so that not every event puts itself in line for it anew.
     closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Whom the timers and `closed` wake.
@@ -87,12 +84,10 @@ struct State {
 
 impl Watcher {
     /// The bytes of the watch, until its time is over, history is lost, who asked may not any more, or the server goes down.
-    pub(super) fn stream(mut self, options: &ListOptions) -> impl Stream<Item = Bytes> + Send + use<> {
+    pub(super) fn stream(self, options: &ListOptions) -> impl Stream<Item = Bytes> + Send + use<> {
         let timers = self.server.with_entropy(|entropy| Timers::new(options, entropy));
         let mut closing = self.closing.clone();
-        let standing = self.standing.take();
-        let doubt = standing.as_ref().map(|standing| standing.doubt());
-        let closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = match standing {
+        let closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = match self.standing.clone() {
             None => Box::pin(async move { drop(closing.wait_for(|closing| *closing).await) }),
             Some(standing) => Box::pin(async move {
                 tokio::select! {
@@ -104,7 +99,7 @@ impl Watcher {
         };
         // There may be thousands of watches, and the stream has two places for what it is made from.
         let state =
-            Box::new(State { watcher: self, timers, doubt, closed, armed: None, headers: true, over: false });
+            Box::new(State { watcher: self, timers, closed, armed: None, headers: true, over: false });
         stream::unfold(state, |mut state| async move {
             let bytes = state.next().await?;
             Some((bytes, state))
@@ -179,13 +174,14 @@ impl State {
     /// looked at between two of them but only asked anew when it does not know whom to wake: there may be a thousand
     /// watches of which each has an event, and nothing else to do.
     async fn next_of_all(&mut self) -> Next {
-        let State { watcher: Watcher { watching, closing, .. }, timers, doubt, closed, armed, .. } = self;
+        let State { watcher: Watcher { watching, closing, standing, .. }, timers, closed, armed, .. } = self;
+        let is_doubtful = || standing.as_ref().is_some_and(|standing| standing.is_doubtful());
         let Timers { end, bookmark } = timers;
         // Where events never pause, nobody else would be asked.
         if is_over(closing) || end.is_elapsed() || (armed.is_none() && *closing.borrow()) {
             return Next::End;
         }
-        if doubt.as_ref().is_some_and(|doubt| doubt.is_raised()) {
+        if is_doubtful() {
             if closed.as_mut().now_or_never().is_some() {
                 return Next::End;
             }
@@ -199,7 +195,7 @@ impl State {
             let is_due = is_over(closing)
                 || end.is_elapsed()
                 || bookmark.as_ref().is_some_and(|due| due.is_elapsed())
-                || doubt.as_ref().is_some_and(|doubt| doubt.is_raised());
+                || is_doubtful();
             if !is_due && armed.as_ref().is_some_and(|armed| armed.will_wake(context.waker())) {
                 return Poll::Pending;
             }
