@@ -7,7 +7,7 @@
 //! each failure, and an attempt that was lost with this process has failed.
 //!
 //! A Job is only the sign that something is to be done, because users may write Jobs: what is run is rendered from the machine and its
-//! NodeDriver ([`crate::machine::rendering`]). What the Job's own template says is not looked at.
+//! NodeDriver (`machine::rendering`). What the Job's own template says is not looked at.
 
 mod attempt;
 mod context;

@@ -60,7 +60,7 @@ struct DriverArguments {
     /// With --enable-driver docker: where Docker is
     #[arg(long, value_name = "URL", env = "DOCKER_HOST", default_value = docker::HOST)]
     docker_host: String,
-    /// With --enable-driver docker: a volume for every container, as /on/the/host:/in/the/container[:ro]; may be repeated
+    /// With --enable-driver docker: a volume for every container, as `/on/the/host:/in/the/container[:ro]`; may be repeated
     #[arg(long, value_name = "VOLUME", requires = "enable_driver")]
     docker_volume: Vec<String>,
     /// With --enable-driver docker: containers are privileged
