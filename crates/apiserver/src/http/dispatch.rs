@@ -387,7 +387,7 @@ impl Api {
             true => None,
             false => Some(Arc::new(self.0.auth.standing(parts, &authenticated, &user.name, &target))),
         };
-        let _held = match inside {
+        let held = match inside {
             true => None,
             false => Some(self.0.watches.take(&user.name).ok_or_else(fairness::too_many)?),
         };
@@ -401,9 +401,10 @@ impl Api {
         }
         let (closing, _counted) = (self.0.closing.subscribe(), self.0.metrics.watch());
         let events = self.0.metrics.watch_events();
-        let watcher = Watcher { server, watching, wanted, closing, standing, events, _counted, _held };
+        let watcher = Watcher { server, watching, wanted, closing, standing, events, _counted };
         let content_type = wanted.format().watch_content_type();
-        let mut response = response::with_body(200, content_type, Body::stream(watcher.stream(&options)));
+        let mut response =
+            response::with_body(200, content_type, Body::stream(watcher.stream(&options, held)));
         response::last(&mut response, self.0.server.clock().now());
         Ok(response)
     }

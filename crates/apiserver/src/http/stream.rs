@@ -48,7 +48,6 @@ pub(super) struct Watcher {
     /// Counts the events.
     pub(super) events: Counter,
     pub(super) _counted: Counted,
-    pub(super) _held: Option<Held<String>>,
 }
 
 /// Until when, and how often.
@@ -83,13 +82,21 @@ struct State {
 }
 
 impl Watcher {
-    /// The bytes of the watch, until its time is over, history is lost, who asked may not any more, or the server goes down.
-    pub(super) fn stream(self, options: &ListOptions) -> impl Stream<Item = Bytes> + Send + use<> {
+    /// The bytes of a watch that takes a place among its user's, until its time is over, history is lost, who asked may not any more, or the server goes down.
+    pub(super) fn stream(
+        self,
+        options: &ListOptions,
+        held: Option<Held<String>>,
+    ) -> impl Stream<Item = Bytes> + Send + use<> {
         let timers = self.server.with_entropy(|entropy| Timers::new(options, entropy));
         let mut closing = self.closing.clone();
         let closed: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = match self.standing.clone() {
-            None => Box::pin(async move { drop(closing.wait_for(|closing| *closing).await) }),
+            None => Box::pin(async move {
+                let _held = held;
+                drop(closing.wait_for(|closing| *closing).await);
+            }),
             Some(standing) => Box::pin(async move {
+                let _held = held;
                 tokio::select! {
                     biased;
                     _ = closing.wait_for(|closing| *closing) => {}
@@ -313,11 +320,11 @@ mod tests {
     fn a_watch_is_smaller_than_a_node_of_json() {
         // There are thousands of watches, and they stay. Blocks of the size of a JSON object's node (632 bytes) would lie
         // scattered among those of objects that came and went, and keep their room.
-        fn given<A, B, C>(_: impl Fn(A, B) -> C) -> usize {
-            size_of::<C>()
+        fn given<A, B, C, D>(_: impl Fn(A, B, C) -> D) -> usize {
+            size_of::<D>()
         }
         assert!(size_of::<State>() <= 512, "{} bytes", size_of::<State>());
-        let stream = given(|watcher: Watcher, options: ListOptions| watcher.stream(&options));
+        let stream = given(|watcher: Watcher, options: ListOptions, held| watcher.stream(&options, held));
         assert!(stream <= 512, "{stream} bytes");
     }
 }
