@@ -8,7 +8,7 @@ use serde_json::Value;
 /// What stands where something was.
 const REMOVED: &str = "<removed>";
 /// Parts of names of fields that hold secrets.
-const SECRET_WORDS: [&str; 13] = [
+const SECRET_WORDS: [&str; 19] = [
     "password",
     "passwd",
     "token",
@@ -21,6 +21,12 @@ const SECRET_WORDS: [&str; 13] = [
     "kubeconfig",
     "certificate",
     "passphrase",
+    "sshkey",
+    "keycontents",
+    "customdata",
+    "cloudconfig",
+    "cloudinit",
+    "encodedjson",
     // What hosts are told to run has their tokens and proxies in it.
     "command",
 ];
@@ -54,10 +60,11 @@ pub(crate) fn redact(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            let repeats = |name: &str| COPIES.contains(&name) || is_secret(name);
+            let opens =
+                |name: &str, value: &Value| COPIES.contains(&name) || is_secret(name) || is_key(value);
             annotations
                 .iter_mut()
-                .filter(|(name, _)| repeats(name))
+                .filter(|(name, value)| opens(name, value))
                 .for_each(|(_, value)| *value = REMOVED.into());
         }
     }
@@ -88,8 +95,13 @@ fn is_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| plain.contains(word))
 }
 
+/// Whether it is a key or a certificate, wherever it stands.
+fn is_key(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.contains("-----BEGIN"))
+}
+
 fn scrub(name: &str, value: &mut Value) {
-    if USERS_OWN.contains(&name) || (is_secret(name) && !REFERENCES.contains(&name)) {
+    if USERS_OWN.contains(&name) || (is_secret(name) && !REFERENCES.contains(&name)) || is_key(value) {
         return blank(value);
     }
     match value {
@@ -145,6 +157,9 @@ mod tests {
                         "registries": {"configs": {"r": {"authConfigSecretName": "s", "password": CANARY}}},
                         "etcd": {"s3": {"cloudCredentialName": CANARY}}}}}),
             json!({"kind": "Amazonec2Config", "secretKey": CANARY, "sshPassword": CANARY, "region": "eu"}),
+            json!({"kind": "VmwarevsphereConfig", "sshKeyContents": CANARY, "cloudConfig": CANARY, "cloudinit": CANARY}),
+            json!({"kind": "SshMachine", "metadata": {"annotations": {"note": format!("-----BEGIN KEY-----{CANARY}")}},
+                "spec": {"sshKey": CANARY, "other": format!("-----BEGIN KEY-----{CANARY}"), "customData": CANARY}}),
             json!({"kind": "RKEBootstrap", "spec": {"userdata": {"inlineUserdata": CANARY}}}),
             json!({"kind": "Job", "spec": {"template": {"spec": {"containers": [{"env": [{"name": "K", "value": CANARY}], "args": [CANARY]}]}}}}),
             json!({"kind": "ClusterRegistrationToken", "status": {"token": CANARY, "nodeCommand": CANARY}}),
