@@ -125,7 +125,7 @@ fn cloud_init_runs_merged_user_data() {
 fn cloud_init_runs_the_script() {
     let Some(world) = World::start("script") else { return };
     // A driver whose servers never come: its bootstrap data are given to a server by hand.
-    let absent = ["--driver=ssh", "--driver-option=address=192.0.2.1"];
+    let absent = ["--driver=ssh", "--driver-option=address=[\"127.0.0.1:1\"]"];
     let words = ["create", "cluster", "script", "--pool=all:1:all"];
     world.herdsman(&[&words[..], &absent].concat());
     let name = world.machine("script");
