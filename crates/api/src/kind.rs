@@ -10,7 +10,6 @@ use std::marker::PhantomData;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 /// Whether objects of a kind live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub enum Scope {
 }
 
 /// What is known of a kind at compile time. Implemented by `kind!`.
-pub trait Kind: kube::Resource<DynamicType = ()> + JsonSchema + Sized {
+pub trait Kind: kube::Resource<DynamicType = ()> + JsonSchema {
     /// API group, such as `rke.cattle.io`.
     const GROUP: &'static str;
     /// API version, such as `v1`.
@@ -33,18 +32,6 @@ pub trait Kind: kube::Resource<DynamicType = ()> + JsonSchema + Sized {
     const PLURAL: &'static str;
     /// Namespaced or not.
     const SCOPE: Scope;
-
-    /// Reads one from a document.
-    ///
-    /// # Errors
-    /// If a field has another type.
-    fn from_document(document: &Value) -> serde_json::Result<Self>;
-
-    /// Reads one from JSON.
-    ///
-    /// # Errors
-    /// If it is no JSON, or a field has another type.
-    fn from_json(text: &[u8]) -> serde_json::Result<Self>;
 }
 
 /// The `apiVersion` of kind `K`: takes no space, is always written, and refuses to be read from another kind's object.
@@ -167,15 +154,6 @@ macro_rules! kind {
             const KIND: &'static str = stringify!($Name);
             const PLURAL: &'static str = stringify!($plural);
             const SCOPE: $crate::Scope = $crate::Scope::$scope;
-
-            // Reading is most of a kind's code. It is compiled here: crates that read kinds by the same deserializers link it
-            // (rustc shares what a crate with `opt-level` up to 1 or `s` has instantiated), whichever function they call.
-            fn from_document(document: &serde_json::Value) -> serde_json::Result<Self> {
-                serde::Deserialize::deserialize(document)
-            }
-            fn from_json(text: &[u8]) -> serde_json::Result<Self> {
-                serde_json::from_slice(text)
-            }
         }
 
         impl kube::Resource for $Name {

@@ -206,7 +206,7 @@ impl Book {
         }
         let Some(Credential::Agent(known)) = self.find(token) else { return None };
         let followed = self.0.followed.get()?;
-        // Nothing but the account of this plan: whoever may write a Secret does not become another account by it.
+        // Nothing but the account of this plan: a user who may write a Secret does not become another account by it.
         self.machine(&known)?;
         let account = followed.accounts.get(&known.plan)?;
         let namespace = &known.plan.namespace;

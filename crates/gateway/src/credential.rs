@@ -7,7 +7,7 @@
 //! | of a cluster | `crt-token-<name>`: itself | `system`: a tunnel. Others: registering nodes, and a tunnel where there is no `system` |
 //!
 //! A cluster's token counts only if the ClusterRegistrationToken that owns its Secret exists, by UID, is for the cluster whose namespace both are
-//! in, and that management Cluster exists: whoever writes Secrets in a namespace has no cluster's token by it.
+//! in, and that management Cluster exists: a user who writes Secrets in a namespace has no cluster's token by it.
 //!
 //! Nothing compares tokens: Secrets are filed under the SHA-256 of the token that they know, and are found by it.
 
@@ -136,7 +136,7 @@ pub struct Beside<'a> {
 
 impl Beside<'_> {
     /// Whether the Secret of a cluster's token is what it says.
-    fn vouches_for(&self, secret: &Object, owner: &OwnerReference) -> bool {
+    fn confirms(&self, secret: &Object, owner: &OwnerReference) -> bool {
         let token = self.token.is_some_and(|token| {
             token.uid() == owner.uid
                 && !token.deleting()
@@ -192,7 +192,7 @@ pub fn judge(
     if is_bootstrap(secret) {
         return bootstrap(secret, lifetimes, now);
     }
-    let owner = registration_owner(secret).filter(|owner| beside.vouches_for(secret, owner))?;
+    let owner = registration_owner(secret).filter(|owner| beside.confirms(secret, owner))?;
     let data = registration_data(secret);
     let accepted = registration_token::accepted(&data, now).into_iter().any(|token| Hash::of(token) == *hash);
     accepted.then(|| {

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 ///
 /// A kubeconfig whose server is our own proxy (`<url>/k8s/clusters/<id>`) means the tunnel of that cluster, which is then used in this
 /// process, with the cluster's own account: our certificate, our port and the kubeconfig's token are not needed. Only a cluster's own id
-/// counts: whoever writes another's into a kubeconfig reaches nothing, and learns nothing of it. Every other kubeconfig means what it says.
+/// counts: with another's in a kubeconfig nothing is reached, and nothing is learned of it. Every other kubeconfig means what it says.
 #[derive(Clone, Debug)]
 pub struct TunnelDial {
     downstreams: Downstreams,

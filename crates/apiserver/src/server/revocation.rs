@@ -1,4 +1,4 @@
-//! Tells requests that last, such as watches, that something which they rest on has changed or is gone.
+//! Notifies requests that last, such as watches, when something that they were permitted by changes or is deleted.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -21,7 +21,7 @@ pub(crate) enum Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// Grounds with the same number are told of each other's changes, which costs a look and no more.
+    /// Two grounds may have the same number: then a change of one makes requests of the other check again, and nothing else.
     fn number(self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -74,7 +74,7 @@ impl Doubt {
     }
 }
 
-/// A request that is told, as long as this is kept.
+/// A request that is notified of changes as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Followed {
     revocations: Arc<Revocations>,
@@ -132,7 +132,7 @@ impl Revocations {
 }
 
 impl Server {
-    /// Who is told of what may be gone.
+    /// Requests that last, to be notified of changes.
     pub(crate) fn revocations(&self) -> &Arc<Revocations> {
         &self.revocations
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Answer, Door, Write, clusters, refused};
 
-/// What is the operator's is not a user's to write, and a Secret is named only by whoever may read it.
+/// What is the operator's is not a user's to write, and a Secret is named only by users who may read it.
 pub(super) async fn judge(door: &Door, write: Write<'_>, object: &Value) -> Answer {
     let errors = operators_fields(write.kind, write.old, object);
     if !errors.is_empty() {

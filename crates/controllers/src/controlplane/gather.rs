@@ -101,8 +101,8 @@ impl Seen {
     }
 }
 
-/// The management cluster that a control plane names, if it was made for the control plane's cluster: whoever writes control planes
-/// gets nothing of another's by its id.
+/// The management cluster that a control plane names, if it was made for the control plane's cluster: users who write control planes
+/// get nothing of another's by its id.
 fn management(known: &dyn Known, control_plane: &Object, view: &RKEControlPlane) -> Option<Arc<Object>> {
     let found =
         known.get(&kinds::management_clusters(), &Key::new("", &view.spec.management_cluster_name))?;

@@ -167,7 +167,7 @@ async fn prepare(
         }
     }
     let command = Command::parse(&words).map_err(|error| error.to_string())?;
-    // Drivers of our own open files of their order only; rancher-machine opens whatever it is told.
+    // Drivers of our own open files of their order only; rancher-machine opens every path in its arguments.
     let is_process = context.settings.drivers.get(&rendered.driver).is_none();
     if let Some(path) = paths::outside(&words, &files.mounted(""), &paths::roots()).filter(|_| is_process) {
         return Err(format!("{path} is not a file of the Job: its command reads nothing else on the server"));

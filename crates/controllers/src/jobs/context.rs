@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// What a Job of ours runs, or why it cannot: from its machine, whatever the Job says. The Job chooses between make and remove,
-    /// and for which machine of its namespace; whoever may write Jobs there does no more than start the machine's own work.
+    /// and for which machine of its namespace; users who may write Jobs there only start the machine's own work.
     pub(super) fn rendered(&self, job: &Object) -> Result<Rendered, String> {
         let (driver, key) = job_machine(job).ok_or("the Job belongs to no machine")?;
         let machine = self.machines(&driver).get(&key).ok_or("the Job's machine is gone")?;

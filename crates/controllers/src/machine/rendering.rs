@@ -1,6 +1,6 @@
 //! What a machine's Job is: rendered from the infrastructure machine, its NodeDriver and the server's settings.
 //!
-//! The machine controller writes what is rendered; whoever runs Jobs in this process renders it again and runs that. The Job itself is
+//! The machine controller writes what is rendered; the executor of Jobs in this process renders it again and runs that. The Job itself is
 //! only the sign that something is to be done: users may write Jobs.
 
 use std::collections::BTreeMap;
